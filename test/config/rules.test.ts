@@ -120,6 +120,16 @@ describe("refused", () => {
       `${SMALLEST}identity: { headers: { subject: authorization } }`,
       "identity.headers.subject",
     ],
+    ...["Proxy", "CDN-Loop", "X-Forwarded-Prefix", "x_forwarded_for"].map((name) => [
+      `${name}, which the proxy writes itself, as identity`,
+      `${SMALLEST}identity: { claims: { ${name}: sub } }`,
+      `identity.claims.${name}`,
+    ]),
+    ...["X-Auth-Assertion", "X-Signed"].map((name) => [
+      `a claim in ${name}, the header of assertions`,
+      `${SMALLEST}identity: { claims: { ${name}: sub } }\ntokens: { assertion: { audience: a, header: ${name} } }`,
+      `identity.claims.${name}`,
+    ]),
     [
       "an invalid header name",
       `${SMALLEST}identity: { headers: { subject: "X User" } }`,

@@ -40,7 +40,7 @@ test("the reference lists every page of the admin listener", () => {
 
 test("the reference lists every member of the answer to a login", () => {
   const [answer = ""] = found("src/core/login.ts", /interface LoginAnswer \{([^}]*)\}/g);
-  const members = [...answer.matchAll(/readonly (\w+)/g)].map(([, member = ""]) => member);
+  const members = [...answer.matchAll(/readonly (\w+)\??:/g)].map(([, member = ""]) => member);
   expect(members).toContain("token");
   const row =
     /^\| `POST \/api\/authenticate` .*$/m.exec(source("docs/reference/http.md"))?.[0] ?? "";

@@ -1,5 +1,6 @@
 import { VERSION_FORM } from "../../core/version-source.ts";
 import { foldedName } from "../../lib/http/folded-name.ts";
+import { ASSERTION_HEADER } from "../../upstream/headers/header-names.ts";
 import { IDENTITY_PRESETS } from "../../upstream/headers/identity-headers.ts";
 import type { PathProblem } from "../path-problem.ts";
 import { listAt, mappingAt, textAt } from "../schema/untyped.ts";
@@ -117,8 +118,11 @@ function identityProblems({ whole }: Written): PathProblem[] {
     header,
   }));
   const preset = textAt(headers) ?? "sallyport";
-  const taken =
-    own.length === 0 && isPreset(preset) ? Object.values<string>(IDENTITY_PRESETS[preset]) : [];
+  const assertion = mappingAt(whole, "tokens")["assertion"];
+  const taken: string[] = [
+    ...(own.length === 0 && isPreset(preset) ? Object.values(IDENTITY_PRESETS[preset]) : []),
+    ...(assertion === undefined ? [] : [textAt(assertion, "header") ?? ASSERTION_HEADER]),
+  ];
   const again = repeated(
     [...own, ...further],
     ({ header }) => foldedName(header) || undefined,

@@ -53,16 +53,20 @@ export function identifiesCaller(folded: string): boolean {
 /** Lists to which each proxy appends (RFC 8586 for `CDN-Loop`). */
 const WRITTEN = ["cdn-loop", "x-forwarded-prefix"];
 
-/** Whether a route must not change a header of requests: it frames the message, ends at this hop, or identifies the caller. */
-export function isOwnRequestHeader(name: string): boolean {
+/** Whether a header of requests frames the message, ends at this hop, or is written by the proxy about the connection. */
+export function belongsToProxy(name: string): boolean {
   const folded = foldedName(name);
   return (
     DROPPED.includes(folded) ||
     WRITTEN.includes(folded) ||
     FORWARDED_NAMES.has(folded) ||
-    folded.startsWith("sec-websocket-") ||
-    identifiesCaller(folded)
+    folded.startsWith("sec-websocket-")
   );
+}
+
+/** Whether a route must not change a header of requests: it belongs to the proxy, or identifies the caller. */
+export function isOwnRequestHeader(name: string): boolean {
+  return belongsToProxy(name) || identifiesCaller(foldedName(name));
 }
 
 const OWN_IN_ANSWERS = new Set([

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { foldedName } from "../../../lib/http/folded-name.ts";
+import { belongsToProxy } from "../../../upstream/headers/header-names.ts";
 import { REVOCATION_KEYS } from "../../../core/revocation.ts";
 import { VERSION_FORM } from "../../../core/version-source.ts";
 import { SIGNING_ALGORITHMS } from "../../../tokens/keys/algorithms.ts";
@@ -157,13 +159,13 @@ export function versionSection() {
     .describe("The version of your API; default: Sallyport's own version");
 }
 
-/** Headers that already have a meaning for the backend: framing, routing, credentials, forwarding. */
+/** Headers that already have a meaning for the backend, besides those that belong to the proxy. */
 const TAKEN =
-  /^(?:accept|authorization|connection|content-.*|cookie|date|expect|forwarded|host|http2-settings|keep-alive|max-forwards|origin|proxy-.*|range|referer|sec-.*|te|traceparent|tracestate|trailer|transfer-encoding|upgrade|user-agent|via|x-auth-client-subject|x-forwarded-(?:for|host|port|proto)|x-real-ip|x-request-id)$/;
+  /^(?:accept|authorization|content-.*|cookie|date|max-forwards|origin|proxy-.*|range|referer|sec-.*|traceparent|tracestate|user-agent|via|x-auth-client-subject)$/;
 
 function identityHeader() {
   return headerName().refine(
-    (name) => !TAKEN.test(name.toLowerCase().replaceAll("_", "-")),
+    (name) => !TAKEN.test(foldedName(name)) && !belongsToProxy(name),
     "must not be a header that already has a meaning",
   );
 }
