@@ -27,7 +27,7 @@ export type RawScript = (request: HttpMessage, connection: RawConnection) => Raw
 export interface RawBackend extends AsyncDisposable {
   readonly url: string;
   readonly connections: readonly RawConnection[];
-  /** The requests of all connections, as a strict reader sees them: leftover bytes count as requests. */
+  /** The requests of all connections in the order of arrival, as a strict reader sees them: leftover bytes count as requests. */
   requests(): HttpMessage[];
   /** `GET /path` for each of them. */
   seen(): string[];
@@ -43,8 +43,9 @@ const OK: RawAnswer = { write: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" 
  */
 export async function startRawBackend(script: RawScript = () => OK): Promise<RawBackend> {
   const connections: Recorder[] = [];
+  let arrived: HttpMessage[] = [];
   const server = createServer((socket) => {
-    connections.push(new Recorder(socket, script));
+    connections.push(new Recorder(socket, script, (request) => arrived.push(request)));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -55,13 +56,14 @@ export async function startRawBackend(script: RawScript = () => OK): Promise<Raw
     server.close();
     await once(server, "close");
   };
-  const requests = (): HttpMessage[] => connections.flatMap((connection) => connection.requests);
+  const requests = (): HttpMessage[] => [...arrived];
   return {
     url: `http://127.0.0.1:${listeningPort(server)}`,
     connections,
     requests,
     seen: () => requests().map(({ startLine }) => startLine.replace(/ HTTP\/1\.[01]$/, "")),
     forget() {
+      arrived = [];
       for (const connection of connections) {
         connection.forget();
       }
@@ -74,14 +76,16 @@ export async function startRawBackend(script: RawScript = () => OK): Promise<Raw
 class Recorder implements RawConnection {
   readonly socket: Socket;
   readonly #script: RawScript;
+  readonly #arrived: (request: HttpMessage) => void;
   readonly #chunks: Buffer[] = [];
   #unread: Buffer = Buffer.alloc(0);
   requests: HttpMessage[] = [];
   served = 0;
 
-  constructor(socket: Socket, script: RawScript) {
+  constructor(socket: Socket, script: RawScript, arrived: (request: HttpMessage) => void) {
     this.socket = socket;
     this.#script = script;
+    this.#arrived = arrived;
     socket.on("data", (chunk: Buffer) => this.#take(chunk));
     socket.on("error", () => socket.destroy());
   }
@@ -104,6 +108,7 @@ class Recorder implements RawConnection {
     this.#unread = rest;
     for (const request of messages) {
       this.requests.push(request);
+      this.#arrived(request);
       this.served += 1;
       this.#answer(this.#script(request, this));
     }
