@@ -14,15 +14,15 @@ interface Standing<G, B> {
 }
 
 /**
- * Starts Sallyport in front of a raw backend for all tests of the enclosing `describe`. With the default configuration
- * and an unscripted backend, it is the one that the process has.
+ * Starts Sallyport in front of a raw backend for all tests of the enclosing `describe`. Without options, it is the one
+ * that all files of this process share; a file whose backend breaks connections names a configuration, if only `{}`.
  */
 export function useSallyport(
   script?: RawScript,
   options: Omit<SallyportOptions, "target"> = {},
 ): () => Standing<Sallyport, RawBackend> {
   const { withoutToken: _unneeded, ...particular } = options;
-  if (script === undefined && Object.keys(particular).length === 0) return useProcessSallyport();
+  if (Object.keys(particular).length === 0) return useProcessSallyport(script);
   const standing = use(
     () => startRawBackend(script),
     (target) => startSallyport({ target, ...options }),
@@ -31,9 +31,9 @@ export function useSallyport(
   return standing;
 }
 
-function useProcessSallyport(): () => Standing<Sallyport, RawBackend> {
+function useProcessSallyport(script?: RawScript): () => Standing<Sallyport, RawBackend> {
   let standing: Standing<Sallyport, RawBackend> | undefined;
-  beforeAll(async () => void (standing = await processSallyport()));
+  beforeAll(async () => void (standing = await processSallyport(script)));
   afterAll(checkProcessSallyport);
   beforeEach(() => standing?.backend.forget());
   return () => standing ?? notYet();

@@ -1,5 +1,8 @@
+import { randomUUID } from "node:crypto";
 import { rmSync } from "node:fs";
-import { type RawBackend, startRawBackend } from "./raw-backend.ts";
+import { ask } from "./ask.ts";
+import { logLine } from "./log-line.ts";
+import { type RawBackend, type RawScript, startRawBackend } from "./raw-backend.ts";
 import { type Sallyport, startSallyport } from "./sallyport.ts";
 
 export interface Standing {
@@ -14,13 +17,20 @@ let standing: Standing | undefined;
  * it, because a start takes longer than most tests; it ends with the process. A test that ended it, or wrote a secret to
  * its log, costs only itself: the next one gets another.
  *
+ * @param script only for a backend that keeps its connections usable: others would get them.
  * @returns both, with a log that begins here.
  */
-export async function processSallyport(): Promise<Standing> {
+export async function processSallyport(script?: RawScript): Promise<Standing> {
   if (standing === undefined || standing.gate.exited()) standing = await start();
   const { gate, backend } = standing;
-  backend.forget();
+  backend.answerWith(undefined);
+  // The log is in order: whatever follows the line of this request is not about an earlier file.
+  const path = `/public/${randomUUID()}`;
+  await ask(gate, path);
+  await logLine(gate, { path });
   const begin = gate.log().length;
+  backend.forget();
+  backend.answerWith(script);
   return { backend, gate: { ...gate, log: () => gate.log().slice(begin) } };
 }
 

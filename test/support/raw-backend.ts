@@ -33,19 +33,27 @@ export interface RawBackend extends AsyncDisposable {
   seen(): string[];
   /** Forgets all requests so far, but keeps the connections open. */
   forget(): void;
+  /** Answers as this script says from now on; 200 without one. */
+  answerWith(script: RawScript | undefined): void;
   close(): Promise<void>;
 }
 
 const OK: RawAnswer = { write: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" };
+const SERVE: RawScript = () => OK;
 
 /**
  * Starts a backend that executes anything that reads like a request, even leftover bytes. Answers 200 unless scripted.
  */
-export async function startRawBackend(script: RawScript = () => OK): Promise<RawBackend> {
+export async function startRawBackend(script?: RawScript): Promise<RawBackend> {
+  let answer = script ?? SERVE;
   const connections: Recorder[] = [];
   let arrived: HttpMessage[] = [];
   const server = createServer((socket) => {
-    connections.push(new Recorder(socket, script, (request) => arrived.push(request)));
+    const scripted: RawScript = (request, connection) => {
+      arrived.push(request);
+      return answer(request, connection);
+    };
+    connections.push(new Recorder(socket, scripted));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -68,6 +76,7 @@ export async function startRawBackend(script: RawScript = () => OK): Promise<Raw
         connection.forget();
       }
     },
+    answerWith: (next) => void (answer = next ?? SERVE),
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -76,16 +85,14 @@ export async function startRawBackend(script: RawScript = () => OK): Promise<Raw
 class Recorder implements RawConnection {
   readonly socket: Socket;
   readonly #script: RawScript;
-  readonly #arrived: (request: HttpMessage) => void;
   readonly #chunks: Buffer[] = [];
   #unread: Buffer = Buffer.alloc(0);
   requests: HttpMessage[] = [];
   served = 0;
 
-  constructor(socket: Socket, script: RawScript, arrived: (request: HttpMessage) => void) {
+  constructor(socket: Socket, script: RawScript) {
     this.socket = socket;
     this.#script = script;
-    this.#arrived = arrived;
     socket.on("data", (chunk: Buffer) => this.#take(chunk));
     socket.on("error", () => socket.destroy());
   }
@@ -108,7 +115,6 @@ class Recorder implements RawConnection {
     this.#unread = rest;
     for (const request of messages) {
       this.requests.push(request);
-      this.#arrived(request);
       this.served += 1;
       this.#answer(this.#script(request, this));
     }
