@@ -3,7 +3,8 @@ import { defineConfig, type TestUserConfig } from "vitest/config";
 /** Limits in milliseconds. */
 const common = {
   pool: "forks",
-  // A process and the modules in it serve many files, one after the other: a test keeps nothing in a module.
+  // A process and the modules in it serve many files, one after the other: a test keeps nothing in a module, except
+  // for the Sallyport of process-sallyport.ts.
   isolate: false,
   setupFiles: ["test/support/same-draws.ts"],
   globalSetup: ["test/support/left-behind.ts", "test/support/made-once.ts"],

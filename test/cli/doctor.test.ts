@@ -8,7 +8,7 @@ import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
 import { signingPair, startKeySetServer } from "../support/foreign-keys.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { startPlainBackend } from "../support/plain-backend.ts";
-import { startSallyport } from "../support/sallyport.ts";
+import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { startHttp2Backend } from "../support/http2-backend.ts";
 import { startTlsServer, TLS_NAME } from "../support/tls-server.ts";
 import { childCommand, command } from "./command.ts";
@@ -386,6 +386,12 @@ describe("trusted key sets", () => {
 });
 
 describe("listeners", () => {
+  let gate: Sallyport;
+  beforeAll(async () => {
+    gate = await startSallyport({ withoutToken: true, target: backend.url });
+  });
+  afterAll(() => gate.close());
+
   it("are bad if another process uses their address", async () => {
     const server = createServer((_request, response) => void response.writeHead(404).end());
     onTestFinished(() => void server.close());
@@ -404,7 +410,6 @@ describe("listeners", () => {
   });
 
   it("are good if a running Sallyport uses them, and its readiness is checked", async () => {
-    await using gate = await startSallyport({ withoutToken: true, target: backend.url });
     const admin = { listen: `127.0.0.1:${gate.adminPort}` };
     const tls = { certFile: "tls.crt", keyFile: "tls.key" };
     const { code, of } = await examine({
@@ -420,7 +425,6 @@ describe("listeners", () => {
   });
 
   it("are bad if a Sallyport with another configuration uses them", async () => {
-    await using gate = await startSallyport({ withoutToken: true, target: backend.url });
     const tls = { certFile: "tls.crt", keyFile: "tls.key" };
     // The system assigns no port here that is taken on the next address.
     const free = `127.0.0.77:${gate.port}`;
@@ -450,7 +454,6 @@ describe("listeners", () => {
       });
     await using one = await impostor();
     await using another = await impostor();
-    await using gate = await startSallyport({ withoutToken: true, target: backend.url });
     const listen = new URL(one.url).host;
     const admin = { listen: new URL(another.url).host };
     const { of } = await examine({ admin, server: { listen, tls: "off" } });

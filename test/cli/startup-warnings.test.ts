@@ -4,6 +4,9 @@ import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { spawnSync } from "node:child_process";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { startApp } from "../../src/app/app.ts";
+import { inspect } from "../../src/app/inspection.ts";
+import { keptLines } from "../observe/kept-lines.ts";
 import { startChild } from "../support/child.ts";
 import { entry } from "../support/entry.ts";
 import { cheapHash } from "../support/sallyport.ts";
@@ -30,7 +33,10 @@ async function sound(more: Record<string, unknown> = {}): Promise<string> {
   await writeFile(at("users.yaml"), USERS, { mode: 0o600 });
   const configuration = {
     // That many connections do not need more file descriptors than a test may open.
-    server: { tls: "off", listen: "127.0.0.1:0", limits: { connections: 1000 } },
+    server: {
+      ...{ tls: "off", listen: "127.0.0.1:0", drain: { delay: "0s" } },
+      limits: { connections: 1000 },
+    },
     admin: "off",
     users: [{ kind: "file", path: "users.yaml" }],
     tokens: { keys: "keys", assertion: { audience: "backend", keys: "own" } },
@@ -47,8 +53,27 @@ interface Told {
   readonly message: string;
 }
 
+/** Returns the log of `serve` once it listens, in a process of its own. */
+async function served(config: readonly string[]): Promise<readonly string[]> {
+  const child = startChild(entry(), ["serve", ...config], { SALLYPORT_ENTRY: undefined });
+  onTestFinished(() => child.kill());
+  return child.line(() =>
+    child.lines.some((line) => line.includes('"msg":"listening"')) ? child.lines : undefined,
+  );
+}
+
+/** Returns what `serve` logs until it listens, without the process. */
+async function servedHere([, file = ""]: readonly string[]): Promise<readonly string[]> {
+  const { sink, lines } = keptLines();
+  const snapshot = await inspect({ file, env: {}, overrides: {} });
+  const app = await startApp({ snapshot, version: "0.0.0", sink });
+  await app.stop();
+  expect(lines.some((line) => line.includes('"msg":"listening"'))).toBe(true);
+  return lines;
+}
+
 /** Returns the warnings of each command as file and sentence, independent of the format. */
-async function warnings(directory: string) {
+async function warnings(directory: string, serve = servedHere) {
   const config = ["--config", join(directory, "config.yaml")];
   const told = await command(["check", "--format", "json", ...config]);
   const check = (JSON.parse(told.out) as { warnings: Told[] }).warnings;
@@ -59,24 +84,19 @@ async function warnings(directory: string) {
   const doctor = groups
     .filter(({ name }) => ["configuration", "routes"].includes(name))
     .flatMap(({ findings }) => findings.filter(({ result }) => result !== "good"));
-  const child = startChild(entry(), ["serve", ...config], { SALLYPORT_ENTRY: undefined });
-  onTestFinished(() => child.kill());
-  const lines = await child.line(() =>
-    child.lines.some((line) => line.includes('"msg":"listening"')) ? child.lines : undefined,
-  );
-  const serve = lines
+  const logged = (await serve(config))
     .map((line) => JSON.parse(line) as Record<string, unknown>)
     .filter(({ level }) => level === "warn" || level === "error");
   return {
     check: check.map(({ file, message }) => (file === undefined ? message : `${file}: ${message}`)),
     doctor: doctor.map(({ message }) => message),
-    serve: serve.map((line) => JSON.stringify(line)),
+    serve: logged.map((line) => JSON.stringify(line)),
   };
 }
 
 describe("the same warnings", () => {
   it("none for a sound deployment", async () => {
-    const told = await warnings(await sound());
+    const told = await warnings(await sound(), served);
     expect(told).toEqual({ check: [], doctor: [], serve: [] });
   });
 
@@ -136,7 +156,7 @@ describe("the same warnings", () => {
       { name: "admin", path: "/admin", methods: ["GET"], upstream: "app" },
       { name: "watched", path: "/1", mode: "monitor", upstream: "app" },
     ];
-    const { check, doctor, serve } = await warnings(await sound({ users: [], routes }));
+    const { check, doctor, serve } = await warnings(await sound({ users: [], routes }), served);
     const told = [
       expect.stringMatching(/no users and no trusted issuers/),
       expect.stringMatching(/^admin: HEAD, POST, .* is public through the route home/),
@@ -195,15 +215,11 @@ describe("refused by check and serve", () => {
     const directory = await sound();
     await spoil((name) => join(directory, name));
     const config = ["--config", join(directory, "config.yaml")];
-    const check = await command(["check", ...config]);
-    expect(check.code).toBe(78);
-    expect(check.err).toMatch(message);
-    const child = startChild(entry(), ["serve", ...config], { SALLYPORT_ENTRY: undefined });
-    onTestFinished(() => child.kill());
-    const started = child.line((line) => (line.includes('"listening"') ? 0 : undefined));
-    expect(await Promise.race([child.exit, started])).toBe(78);
-    await started.catch(() => undefined);
-    expect(child.stderr()).toMatch(message);
+    for (const name of ["check", "serve"]) {
+      const { code, err } = await command([name, ...config]);
+      expect([name, code]).toEqual([name, 78]);
+      expect(err).toMatch(message);
+    }
   });
 
   it("not refused: public keys alone, if tokens are issued elsewhere", async () => {

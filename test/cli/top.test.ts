@@ -1,12 +1,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SAMPLE_STATUS } from "../../docs/pictures/sample-status.ts";
 import { statusLines } from "../../src/cli/top/screen.ts";
 import { ask } from "../support/ask.ts";
 import { closedPort } from "../support/dead-ends.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
-import { startSallyport } from "../support/sallyport.ts";
+import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { command, hasTerminal, startOnTerminal } from "./command.ts";
 
 const PLAIN = { width: 160, color: false, unicode: true };
@@ -62,9 +62,15 @@ describe("the screen", () => {
 });
 
 describe("sallyport top", () => {
+  const stack = new AsyncDisposableStack();
+  let gate: Sallyport;
+  beforeAll(async () => {
+    const backend = stack.use(await startEchoBackend());
+    gate = stack.use(await startSallyport({ withoutToken: true, target: backend.url }));
+  });
+  afterAll(() => stack.disposeAsync());
+
   it("prints the status of a running proxy once", async () => {
-    await using backend = await startEchoBackend();
-    await using gate = await startSallyport({ withoutToken: true, target: backend.url });
     await ask(gate, "/orders");
     const url = `http://127.0.0.1:${gate.adminPort}`;
     const { code, out, err } = await command(["top", "--once", "--url", url]);
@@ -73,8 +79,6 @@ describe("sallyport top", () => {
   });
 
   it.runIf(hasTerminal)("redraws on a terminal until it is interrupted", async () => {
-    await using backend = await startEchoBackend();
-    await using gate = await startSallyport({ withoutToken: true, target: backend.url });
     const url = `http://127.0.0.1:${gate.adminPort}`;
     const child = startOnTerminal(["top", "--interval", "500ms", "--url", url]);
     let out = "";

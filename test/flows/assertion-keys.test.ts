@@ -41,7 +41,7 @@ beforeAll(async () => {
   gate = await startSallyport({
     target: backend.url,
     config: {
-      server: { workers: THREADS },
+      server: { tls: "off", workers: THREADS },
       tokens: {
         keys: at("keys"),
         assertion: { audience: "backend", keys: at("assertion-keys") },

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all([backend.close(), canary.close()]));
 
 const start = (config: object): Promise<Sallyport> =>
-  startSallyport({ target: backend.url, config: { ...config } });
+  startSallyport({ target: backend.url, config: { server: { tls: "off" }, ...config } });
 
 describe("a route that matches on headers", () => {
   const upstreams = () => ({ app: { targets: [backend.url] }, canary: { targets: [canary.url] } });
@@ -60,7 +60,7 @@ describe("a route that matches on headers", () => {
 
 describe("a route with networks", () => {
   const config = {
-    server: { trustedProxies: ["127.0.0.1"] },
+    server: { tls: "off", trustedProxies: ["127.0.0.1"] },
     networks: { office: ["203.0.113.0/24", "2001:db8::/32"] },
     routes: [
       {
@@ -152,7 +152,10 @@ describe("a limit on requests in flight", () => {
     const all = { name: "all", path: "/", upstream: "app" };
     gate = await startSallyport({
       target: holding.url,
-      config: { routes: [few("route", 2), few("subject", 2), few("client", 2), one, watched, all] },
+      config: {
+        server: { tls: "off" },
+        routes: [few("route", 2), few("subject", 2), few("client", 2), one, watched, all],
+      },
     });
   });
   afterAll(async () => {

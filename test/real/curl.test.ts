@@ -27,7 +27,7 @@ describe.skipIf(reason !== undefined)(`with curl ${reason ?? ""}`, () => {
     ];
     const started = startSallyport({ target: backend.url, config: { upstreams, routes } });
     gate = stack.use(await started);
-    await directory.write("ca.crt", gate.ca);
+    await directory.write("ca.crt", gate.ca ?? "");
   });
   afterAll(() => stack.disposeAsync());
 

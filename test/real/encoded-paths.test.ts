@@ -23,7 +23,7 @@ describe("behind paths: encoded", () => {
         config: { routes: [{ name: "all", path: "/", upstream: "app", paths: "encoded" }] },
       }),
     );
-    await directory.write("ca.pem", gate.ca);
+    await directory.write("ca.pem", gate.ca ?? "");
   });
   afterAll(() => stack.disposeAsync());
 

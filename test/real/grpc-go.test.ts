@@ -52,7 +52,7 @@ it("passes all kinds of calls, cancellations by either side, and a thousand stre
       },
     }),
   );
-  const ca = await directory.write("ca.pem", gate.ca);
+  const ca = await directory.write("ca.pem", gate.ca ?? "");
   const client = await runProgram(
     program,
     ["client", String(gate.port), ca, gate.token],

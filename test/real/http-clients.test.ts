@@ -94,7 +94,7 @@ describe("HTTP libraries", () => {
     gate = stack.use(
       await startSallyport({ target: backend.url, config: { server: { http2: true } } }),
     );
-    where = [`https://localhost:${gate.port}`, await directory.write("ca.pem", gate.ca)];
+    where = [`https://localhost:${gate.port}`, await directory.write("ca.pem", gate.ca ?? "")];
   });
   afterAll(() => stack.disposeAsync());
 

@@ -74,7 +74,7 @@ describe.each(["/", "/npm/"])("verdaccio below %s", (prefix) => {
     registry = `https://localhost:${gate.port}${prefix}`;
     await mkdir(at("package", "lib"), { recursive: true });
     await mkdir(at("project"));
-    await directory.write(`${name}/ca.pem`, gate.ca);
+    await directory.write(`${name}/ca.pem`, gate.ca ?? "");
     const common = `registry=${registry}\ncafile=${at("ca.pem")}\ncache=${at("cache")}\nfetch-retries=0\nnoproxy=localhost\naudit=false\nfund=false\n`;
     const token = `//localhost:${gate.port}${prefix}:_authToken`;
     await directory.write(`${name}/alice`, `${common}${token}=${gate.token}\n`);

@@ -23,7 +23,7 @@ const CASES = Object.keys(BODIES).flatMap((kind) => [`${kind}/close`, `${kind}/r
 const get = (name: string): string => request([`GET /public/${name} HTTP/1.1`, "Host: localhost"]);
 
 describe("Sallyport", () => {
-  const standing = useSallyport(script, { withoutToken: true });
+  const standing = useSallyport(script, { withoutToken: true, config: {} });
 
   it.each(CASES)("ends the client's connection too: %s", async (name) => {
     const { gate } = standing();

@@ -134,7 +134,7 @@ const FAMILIES = triesOf(spelt(FAMILY, SPELLINGS.slice(0, 4)), ["plainly", "on a
 
 describe.each(Object.entries(SETTINGS))("Sallyport with %s", (setting, headers) => {
   const standing = useSallyport(undefined, {
-    config: { identity: { headers }, server: { limits: { headers: 256 } } },
+    config: { identity: { headers }, server: { tls: "off", limits: { headers: 256 } } },
   });
   const own = setting === "names of one's own" ? "remote-user" : undefined;
   const subjects: Readonly<Record<string, string>> = {

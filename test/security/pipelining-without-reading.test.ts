@@ -44,7 +44,7 @@ async function askedFor(gate: Peer, seen: () => readonly string[]): Promise<numb
 }
 
 describe("Sallyport", () => {
-  const standing = useSallyport(script, { withoutToken: true });
+  const standing = useSallyport(script, { withoutToken: true, config: {} });
 
   it("requests no more than can be sent to a client that does not read", async () => {
     const { gate, backend } = standing();

@@ -73,7 +73,7 @@ async function leaveOneIdle({ gate, backend }: Standing): Promise<void> {
 }
 
 describe("Sallyport", () => {
-  const standing = useSallyport(script, { withoutToken: true });
+  const standing = useSallyport(script, { withoutToken: true, config: {} });
 
   it.each(CASES)("$name: $status, sent $times times", async ({ bytes, status, times }) => {
     const { gate, backend } = standing();

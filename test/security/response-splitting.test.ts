@@ -67,7 +67,7 @@ const get = (name: string, method = "GET"): string =>
   request([`${method} /public/${name} HTTP/1.1`, "Host: localhost"]);
 
 describe("Sallyport", () => {
-  const standing = useSallyport(script, { withoutToken: true });
+  const standing = useSallyport(script, { withoutToken: true, config: {} });
 
   it("never reuses a connection on which unsolicited data arrived", async () => {
     const { gate, backend } = standing();

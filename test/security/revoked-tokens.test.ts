@@ -18,7 +18,7 @@ import { logLine } from "../support/log-line.ts";
 import { exchange, request } from "../support/raw-client.ts";
 import { ALICE, cheapHash, type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { claims, header, OWN, present, seconds } from "../support/token-gate.ts";
-import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 
 const own = byKey(OWN.privateKey);
@@ -27,28 +27,33 @@ const foreign = signingPair("theirs");
 const stranger = signingPair("theirs");
 
 let backend: EchoBackend;
-let keys: Awaited<ReturnType<typeof temporaryDirectory>>;
+let keys: TemporaryDirectory;
+let journals: TemporaryDirectory;
 beforeAll(async () => {
   backend = await startEchoBackend();
   keys = await temporaryDirectory();
+  journals = await temporaryDirectory();
   const pem = OWN.privateKey.export({ format: "pem", type: "pkcs8" });
   await chmod(await keys.write("own.pem", pem), 0o600);
 });
-afterAll(() => Promise.all([backend.close(), keys.close()]));
+afterAll(() => Promise.all([backend.close(), keys.close(), journals.close()]));
 
 interface Start {
   readonly revocation?: object;
   readonly files?: Readonly<Record<string, string>>;
   readonly workers?: number;
+  readonly admin?: object;
 }
 
-const start = ({ revocation = { logout: true }, files, workers = 2 }: Start = {}) =>
+const start = ({ revocation = { logout: true }, files, workers = 2, admin = {} }: Start = {}) =>
   startSallyport({
     withoutToken: true,
     target: backend.url,
     files: { "theirs.json": JSON.stringify({ keys: [foreign.jwk] }), ...files },
     config: {
-      server: { workers },
+      // Each thread is asked on new connections, which cost three times as much with TLS.
+      server: { tls: "off", workers },
+      admin,
       tokens: {
         ...{ keys: keys.path, revocation },
         trusted: [
@@ -111,6 +116,29 @@ async function replace(gate: Sallyport, name: string, text: string): Promise<voi
 let gate: Sallyport;
 beforeAll(async () => (gate = await start()), 30_000);
 afterAll(() => gate.close());
+
+const journalLine = (name: string, until = Math.ceil(Date.now() / 1000 + 600) * 1000): string =>
+  `${JSON.stringify({ kind: "token", name, until })}\n`;
+const usersFile = (users: Readonly<Record<string, object>>): string => {
+  const password = cheapHash(ALICE.password);
+  const all = Object.entries(users).map(([name, more]) => [name, { password, ...more }]);
+  return JSON.stringify({ users: Object.fromEntries(all) });
+};
+
+/** Everything is off in it that can be, nobody may use its admin port, and its journal ends with an incomplete line. */
+let quiet: Sallyport;
+const incomplete = { file: "", whole: journalLine("the first") };
+beforeAll(async () => {
+  const { whole } = incomplete;
+  incomplete.file = await journals.write("incomplete", whole + journalLine("the second"));
+  await truncate(incomplete.file, whole.length + 20);
+  quiet = await start({
+    revocation: { users: false, journal: incomplete.file },
+    files: { "users.yaml": usersFile({ alice: {}, bob: {} }) },
+    ...{ workers: 1, admin: { allow: ["192.0.2.1"] } },
+  });
+}, 30_000);
+afterAll(() => quiet.close());
 
 describe("a token that logged out", () => {
   it("is refused by every thread at once, cached or not, in any spelling", async () => {
@@ -203,11 +231,10 @@ describe("logging out", () => {
   }, 30_000);
 
   it("is left to the backend if it is not enabled", async () => {
-    await using gate = await start({ revocation: {}, workers: 1 });
     const token = tokenOf();
-    const answer = await logout(gate, token);
+    const answer = await logout(quiet, token);
     expect([answer.status, answer.body.includes("Logged out")]).toEqual([200, false]);
-    expect(await statusOf(gate, token)).toBe(200);
+    expect(await statusOf(quiet, token)).toBe(200);
   }, 30_000);
 });
 
@@ -284,15 +311,12 @@ describe("an operator", () => {
   }, 30_000);
 
   it("must be on the machine: no one else can revoke, and no web page", async () => {
-    await using closed = await startSallyport({
-      target: backend.url,
-      config: { admin: { allow: ["192.0.2.1"] } },
-    });
+    const token = tokenOf();
     const query = `?before=${new Date(Date.now() + 60_000).toISOString()}`;
-    expect((await revoke(closed, query)).status).toBe(403);
+    expect((await revoke(quiet, query)).status).toBe(403);
     const origin = { origin: "https://evil.example" };
     expect((await revoke(gate, query, origin)).status).toBe(403);
-    expect(await statusOf(closed, closed.token)).toBe(200);
+    expect(await statusOf(quiet, token)).toBe(200);
     expect(await statusOf(gate, tokenOf())).toBe(200);
   }, 30_000);
 });
@@ -326,25 +350,19 @@ describe("the revocation file", () => {
 });
 
 describe("the journal", () => {
-  const line = (name: string, until = Math.ceil(Date.now() / 1000 + 600) * 1000): string =>
-    `${JSON.stringify({ kind: "token", name, until })}\n`;
-
   it("ignores an incomplete line", async () => {
-    await using place = await temporaryDirectory();
-    const journal = join(place.path, "journal");
-    const [one, two] = [randomUUID(), randomUUID()];
-    const whole = line(one);
-    await writeFile(journal, whole + line(two));
-    await truncate(journal, whole.length + 20);
-    await using gate = await start({ revocation: { journal }, workers: 1 });
-    expect(await statusOf(gate, tokenOf({ jti: one }))).toBe(401);
-    expect(await statusOf(gate, tokenOf({ jti: two }))).toBe(200);
-    await logLine(gate, { file: journal, level: "warn" });
-    expect(await readFile(journal, "utf8")).toBe(whole);
+    expect(await statusOf(quiet, tokenOf({ jti: "the first" }))).toBe(401);
+    expect(await statusOf(quiet, tokenOf({ jti: "the second" }))).toBe(200);
+    await logLine(quiet, { file: incomplete.file, level: "warn" });
+    expect(await readFile(incomplete.file, "utf8")).toBe(incomplete.whole);
   }, 30_000);
 
   it.each([
-    ["corrupt", (file: string) => writeFile(file, `${line("a")}{"kind":"to\0ken"}\n${line("b")}`)],
+    [
+      "corrupt",
+      (file: string) =>
+        writeFile(file, `${journalLine("a")}{"kind":"to\0ken"}\n${journalLine("b")}`),
+    ],
     [
       "of another kind",
       (file: string) => writeFile(file, '{"kind":"nobody","name":"","until":1}\n'),
@@ -357,9 +375,16 @@ describe("the journal", () => {
       await using place = await temporaryDirectory();
       const journal = join(place.path, "journal");
       await spoil(journal);
-      await expect(start({ revocation: { journal }, workers: 1 })).rejects.toThrow(
-        /journal|no revocation/,
-      );
+      const config = {
+        server: { listen: "127.0.0.1:0", tls: "off" },
+        admin: "off",
+        tokens: { keys: keys.path, revocation: { journal } },
+        upstreams: { app: { targets: [backend.url] } },
+      };
+      const file = await place.write("config.yaml", JSON.stringify(config));
+      const { code, err } = await command(["serve", "--config", file]);
+      expect(code).toBe(78);
+      expect(err).toMatch(/journal|no revocation/);
     },
     30_000,
   );
@@ -382,41 +407,30 @@ describe("the journal", () => {
 });
 
 describe("a user who is removed or disabled", () => {
-  const hash = cheapHash(ALICE.password);
-  const user = (name: string, more: object = {}): object => ({
-    [name]: { password: hash, ...more },
-  });
-  const file = (...users: readonly object[]): string =>
-    JSON.stringify({ users: Object.assign({}, ...users) });
-
   it("loses the tokens issued here, and no one else does", async () => {
     await using place = await temporaryDirectory();
     const revocation = { journal: join(place.path, "journal") };
-    const alice = user("alice");
-    const files = {
-      "users.yaml": file(alice, user("bob"), user("carol"), user("dave", { disabled: true })),
-    };
+    const disabled = { disabled: true };
+    const files = { "users.yaml": usersFile({ alice: {}, bob: {}, carol: {}, dave: disabled }) };
     await using gate = await start({ revocation, files });
     const of = (sub: string) => tokenOf({ sub });
     const [bob, carol, dave] = [of("bob"), of("carol"), of("dave")];
     expect(await statusOf(gate, dave)).toBe(401);
     expect([await statusOf(gate, bob), await statusOf(gate, carol)]).toEqual([200, 200]);
-    await replace(gate, "users.yaml", file(alice, user("bob", { disabled: true })));
+    await replace(gate, "users.yaml", usersFile({ alice: {}, bob: disabled }));
     for (const token of [bob, carol]) await until(() => refusedEverywhere(gate, token));
     expect(await statusOf(gate, of("alice"))).toBe(200);
     expect(await statusOf(gate, foreignToken({ sub: "bob" }))).toBe(200);
-    await replace(gate, "users.yaml", file(alice, user("bob")));
+    await replace(gate, "users.yaml", usersFile({ alice: {}, bob: {} }));
     await logLine(gate, { msg: "the users file was reloaded", users: 2 });
     expect(await statusOf(gate, bob)).toBe(401);
     await until(async () => (await readFile(revocation.journal, "utf8")).includes('"carol"'));
   }, 60_000);
 
   it("keeps them if that is switched off", async () => {
-    const files = { "users.yaml": file(user("alice"), user("bob")) };
-    await using gate = await start({ revocation: { users: false }, files, workers: 1 });
     const bob = tokenOf({ sub: "bob" });
-    await replace(gate, "users.yaml", file(user("alice")));
-    await logLine(gate, { msg: "the users file was reloaded", users: 1 });
-    expect(await statusOf(gate, bob)).toBe(200);
+    await replace(quiet, "users.yaml", usersFile({ alice: {} }));
+    await logLine(quiet, { msg: "the users file was reloaded", users: 1 });
+    expect(await statusOf(quiet, bob)).toBe(200);
   }, 30_000);
 });

@@ -1,5 +1,6 @@
 import * as grpc from "@grpc/grpc-js";
 import { testCertificates } from "./certificates.ts";
+import type { Peer } from "./raw-client.ts";
 
 /** A service with the four kinds of gRPC calls, whose messages are plain bytes. */
 
@@ -128,8 +129,11 @@ interface Asked {
 }
 
 /** Creates a client that connects to Sallyport. */
-export function grpcClient({ port, ca }: { readonly port: number; readonly ca: string }) {
-  const credentials = grpc.credentials.createSsl(Buffer.from(ca));
+export function grpcClient({ port, ca }: Peer) {
+  const credentials =
+    ca === undefined
+      ? grpc.credentials.createInsecure()
+      : grpc.credentials.createSsl(Buffer.from(ca));
   const client = new grpc.Client(`127.0.0.1:${port}`, credentials, {
     "grpc.ssl_target_name_override": "localhost",
     "grpc.default_authority": "localhost",

@@ -27,24 +27,33 @@ export type RawScript = (request: HttpMessage, connection: RawConnection) => Raw
 export interface RawBackend extends AsyncDisposable {
   readonly url: string;
   readonly connections: readonly RawConnection[];
-  /** The requests of all connections, as a strict reader sees them: leftover bytes count as requests. */
+  /** The requests of all connections in the order of arrival, as a strict reader sees them: leftover bytes count as requests. */
   requests(): HttpMessage[];
   /** `GET /path` for each of them. */
   seen(): string[];
   /** Forgets all requests so far, but keeps the connections open. */
   forget(): void;
+  /** Answers as this script says from now on; 200 without one. */
+  answerWith(script: RawScript | undefined): void;
   close(): Promise<void>;
 }
 
 const OK: RawAnswer = { write: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" };
+const SERVE: RawScript = () => OK;
 
 /**
  * Starts a backend that executes anything that reads like a request, even leftover bytes. Answers 200 unless scripted.
  */
-export async function startRawBackend(script: RawScript = () => OK): Promise<RawBackend> {
+export async function startRawBackend(script?: RawScript): Promise<RawBackend> {
+  let answer = script ?? SERVE;
   const connections: Recorder[] = [];
+  let arrived: HttpMessage[] = [];
   const server = createServer((socket) => {
-    connections.push(new Recorder(socket, script));
+    const scripted: RawScript = (request, connection) => {
+      arrived.push(request);
+      return answer(request, connection);
+    };
+    connections.push(new Recorder(socket, scripted));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -55,17 +64,19 @@ export async function startRawBackend(script: RawScript = () => OK): Promise<Raw
     server.close();
     await once(server, "close");
   };
-  const requests = (): HttpMessage[] => connections.flatMap((connection) => connection.requests);
+  const requests = (): HttpMessage[] => [...arrived];
   return {
     url: `http://127.0.0.1:${listeningPort(server)}`,
     connections,
     requests,
     seen: () => requests().map(({ startLine }) => startLine.replace(/ HTTP\/1\.[01]$/, "")),
     forget() {
+      arrived = [];
       for (const connection of connections) {
         connection.forget();
       }
     },
+    answerWith: (next) => void (answer = next ?? SERVE),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -15,8 +15,8 @@ export type LogLine = Readonly<Record<string, unknown>>;
 
 export interface Sallyport extends Gate {
   readonly pid: number;
-  /** Unused without TLS (`server.tls: off`). */
-  readonly ca: string;
+  /** Undefined without TLS (`server.tls: off`), so that clients connect in the clear. */
+  readonly ca: string | undefined;
   readonly adminPort: number;
   /** The directory that holds config.yaml, users.yaml and the certificate. */
   readonly directory: string;
@@ -29,6 +29,8 @@ export interface Sallyport extends Gate {
   /** Stops reading the log until the process has ended. */
   pauseLog(): void;
   stderr(): string;
+  /** The secrets in what it has written so far. */
+  leaks(): readonly string[];
   login(username: string, password: string): Promise<string>;
   /** Sends SIGTERM. Resolves with the exit code, or the name of the signal that ended it. */
   stop(): Promise<number | NodeJS.Signals>;
@@ -101,20 +103,20 @@ export async function startSallyport(options: SallyportOptions): Promise<Sallypo
       );
     const token =
       options.withoutToken === true ? undefined : await login(ALICE.username, ALICE.password);
+    const leaks = (): readonly string[] =>
+      leaksIn([...child.lines, child.stderr()].join("\n"), { "alice's password": ALICE.password });
     const close = async (): Promise<void> => {
       await child.kill();
       await directory.close();
       // Checked in every test: nothing that Sallyport wrote may contain a secret.
-      const leaks = leaksIn([...child.lines, child.stderr()].join("\n"), {
-        "alice's password": ALICE.password,
-      });
-      if (leaks.length > 0) throw new Error(`the log holds ${leaks.join("\n")}`);
+      const found = leaks();
+      if (found.length > 0) throw new Error(`the log holds ${found.join("\n")}`);
     };
     return {
       pid: child.pid,
       port,
       adminPort,
-      ca,
+      ca: authority,
       get token() {
         if (token === undefined) throw new Error("it was started without a token");
         return token;
@@ -124,6 +126,7 @@ export async function startSallyport(options: SallyportOptions): Promise<Sallypo
       lines: () => child.lines,
       pauseLog: child.pause,
       stderr: child.stderr,
+      leaks,
       login,
       stop() {
         child.signal("SIGTERM");

@@ -44,7 +44,9 @@ export function useTokenGate(options: Omit<SallyportOptions, "target"> = {}) {
       const pem = OWN.privateKey.export({ format: "pem", type: "pkcs8" });
       await chmod(await keys.write("own.pem", pem), 0o600);
       const tokens = { keys: keys.path, ...Object(options.config?.["tokens"]) };
-      const config = { ...options.config, tokens };
+      // Most tests open many connections, and a token means the same on each.
+      const server = { tls: "off", ...Object(options.config?.["server"]) };
+      const config = { ...options.config, server, tokens };
       return startSallyport({ withoutToken: true, ...options, target, config });
     },
   );

@@ -31,7 +31,12 @@ it("all checks pass against Sallyport in front of the self-test's backend", asyn
   const jwks = await files.write("jwks.json", JSON.stringify({ keys: [jwk] }));
 
   const run = await selftestRun([
-    ...["--url", `https://localhost:${gate.port}`, "--ca", await files.write("ca.pem", gate.ca)],
+    ...[
+      "--url",
+      `https://localhost:${gate.port}`,
+      "--ca",
+      await files.write("ca.pem", gate.ca ?? ""),
+    ],
     ...["--token-file", await files.write("token", `${gate.token}\n`)],
     ...["--backend", `unix:${socket}`, "--public", "/public", "--jwks", jwks],
     ...["--public-suffix", ".css"],
