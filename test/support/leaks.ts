@@ -4,7 +4,7 @@
  */
 const SHAPES: Readonly<Record<string, RegExp>> = {
   "a private key": /-----BEGIN [A-Z ]*PRIVATE KEY-----/,
-  "a password's hash": /\$(?:2[aby]\$\d|[a-z][a-z0-9-]{2,31}\$[a-z]{1,4}=\d)/,
+  "a password's hash": /\$(?:2[aby]\$\d|[a-z][a-z0-9-]{2,31}\$(?:v=\d+\$)?(?!v=)[a-z]{1,4}=\d)/,
   "a token": /eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{16,}/,
 };
 
