@@ -39,8 +39,8 @@ export interface Decision extends Readonly<VerificationNotes> {
   /** The verdict of the rate limit; undefined if nothing was counted. */
   readonly rate: RateVerdict | undefined;
   /**
-   * The verdict of the concurrency limit; undefined if nothing was counted. Whoever carries out the decision releases
-   * it.
+   * The verdict of the concurrency limit; undefined if nothing was counted. The caller of `decide` must
+   * release it.
    */
   readonly inFlight: ConcurrencyVerdict | undefined;
   /** The result and reason for the metrics; undefined if no decision about the caller was made. */

@@ -89,10 +89,7 @@ export function exposedKeys(files: KeyFiles, algorithm: SigningAlgorithm): reado
   return found.filter(({ exposed }) => exposed).map(({ file }) => file);
 }
 
-/**
- * The error for a directory that every user can write to: whoever adds the newest key can sign tokens in anybody's
- * name.
- */
+/** The error for a directory that every user can write to: any of them can add the newest key and sign tokens in any name. */
 function openToAll(directory: string): ConfigError {
   const message = "every user of this machine can add keys to this directory";
   return new ConfigError([{ file: directory, message, hint: `chmod o-w ${directory}` }]);
