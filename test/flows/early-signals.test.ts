@@ -1,3 +1,4 @@
+import { pbkdf2Sync } from "node:crypto";
 import { expect, it } from "vitest";
 import { startSallyport } from "../support/sallyport.ts";
 
@@ -29,6 +30,32 @@ const start = (signal: NodeJS.Signals, workers: number) =>
 it("SIGHUP during startup does not end the process", async () => {
   await using gate = await start("SIGHUP", 1);
   expect(gate.stderr()).toContain("sent");
+  expect(await gate.stop()).toBe(0);
+});
+
+it("a thread that takes its time to end does not turn an orderly stop into SIGKILL", async () => {
+  // Six tenths of a second in one call, which nothing can interrupt.
+  const began = performance.now();
+  pbkdf2Sync("", "", 100_000, 64, "sha512");
+  const iterations = Math.round((100_000 * 600) / (performance.now() - began));
+  const slow = `require("node:crypto").pbkdf2Sync("", "", ${iterations}, 64, "sha512")`;
+  const preload = `
+    import { isMainThread, Worker } from "node:worker_threads";
+    const start = () => new Worker(${JSON.stringify(slow)}, { eval: true });
+    // Before it listens itself, Sallyport removes all listeners of signals.
+    const looking = isMainThread && setInterval(() => {
+      if (process.listenerCount("SIGTERM") === 0) return;
+      clearInterval(looking);
+      process.once("SIGTERM", start);
+    }, 5);
+  `;
+  await using gate = await startSallyport({
+    withoutToken: true,
+    target: "http://127.0.0.1:1",
+    // The thread runs by the time the drain is over.
+    config: { server: { drain: { delay: "250ms", timeout: "5s" } } },
+    env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}` },
+  });
   expect(await gate.stop()).toBe(0);
 });
 

@@ -16,8 +16,8 @@ const WRITTEN_MS = 1_600;
 const GONE_MS = 1_900;
 /** Maximum wait for a stalled reader of the log, in milliseconds. */
 const LAST_LINES_MS = 1_000;
-/** Maximum wait for the last threads, in milliseconds. */
-const LAST_THREADS_MS = 200;
+/** Wait for the last threads, in milliseconds: at least, and if the drain has left time, at most. */
+const LAST_THREADS_MS = { least: 200, most: 1_500 };
 
 /**
  * Waits for a signal, then drains; a second signal ends the process at once. Uncaught errors are logged and do not end
@@ -36,7 +36,7 @@ export async function runUntilStopped(
   stop.again = (signal) => {
     app.log.warn("second signal: exiting now", { signal });
     sink.flush();
-    void exit.clear(LAST_THREADS_MS).then(() => process.exit(EXIT.failed));
+    void exit.clear(LAST_THREADS_MS.least).then(() => process.exit(EXIT.failed));
   };
   app.log.info("asked to stop", { signal: await stop.wait(), again: "stops at once" });
   const drainMs = app.drainMs();
@@ -48,8 +48,10 @@ export async function runUntilStopped(
     false,
   );
   if (!stopped) app.log.warn("something did not close in time");
-  const leftMs = drainMs + WRITTEN_MS - (performance.now() - stoppedAt);
-  await sink.drain(Math.max(0, Math.min(LAST_LINES_MS, leftMs)));
-  await exit.clear(LAST_THREADS_MS);
+  const leftUntil = (deadlineMs: number): number =>
+    drainMs + deadlineMs - (performance.now() - stoppedAt);
+  await sink.drain(Math.max(0, Math.min(LAST_LINES_MS, leftUntil(WRITTEN_MS))));
+  const { least, most } = LAST_THREADS_MS;
+  await exit.clear(Math.max(least, Math.min(most, leftUntil(GONE_MS))));
   return EXIT.done;
 }
