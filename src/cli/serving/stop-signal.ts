@@ -4,8 +4,9 @@ import { EXIT } from "../command.ts";
 const START_MS = 5_000;
 
 /**
- * The request to stop, remembered from the first moment on. Without a listener, a signal would end a process whose first
- * threads already serve clients, or, in a container whose process 1 this is, get lost.
+ * The request to stop, remembered from before the configuration is read. Without a listener, a signal would end a process
+ * whose first threads already serve clients, or, in a container whose process 1 this is, get lost. That still happens while
+ * the modules are loaded, before the command runs.
  */
 export class StopSignal {
   readonly #received: Promise<NodeJS.Signals>;
