@@ -39,8 +39,8 @@ const LAYERS = [
 type Layer = (typeof LAYERS)[number];
 
 /**
- * lib <- core <- features <- config <- app <- cli <- entry.ts; features never know a sibling. `selftest` attacks a deployment
- * from outside: of the proxy it knows only the headers that a backend gets.
+ * lib <- core <- features <- config <- app <- cli <- entry.ts; of a sibling, a feature knows types only. `selftest` attacks a
+ * deployment from outside: of the proxy it knows only the headers that a backend gets.
  */
 const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
   lib: [],
@@ -95,6 +95,10 @@ const MINTS = [
   { name: "mintPermit", file: "permit", place: "policy/authorize.ts" },
 ] as const;
 
+function isFeature(layer: Layer | undefined): boolean {
+  return FEATURES.some((feature) => feature === layer);
+}
+
 /** Whether a place (`tokens/`, or one file) covers everything that an override is for. */
 function covers(place: string, subject: string): boolean {
   return place === subject || (place.endsWith("/") && subject.startsWith(place));
@@ -112,6 +116,7 @@ function house(layer: Layer | undefined, subject: string): Restriction[] {
       regex: other.endsWith(".ts")
         ? `^\\.{1,2}/(.*/)?${other.replace(".", "\\.")}$`
         : `^\\.{1,2}/(.*/)?${other}/`,
+      allowTypeImports: isFeature(layer) && isFeature(other),
       message: `direction: src/${subject} may not import ${other}.`,
     }),
   );
@@ -156,8 +161,8 @@ export default {
   // src/main.ts is a link to bin/main.ts.
   ignorePatterns: ["node_modules/**", "dist/**", "coverage/**", "src/main.ts"],
   rules: {
-    // Types count as well: two files that need each other are one, or share a third.
-    "import/no-cycle": ["error", { ignoreTypes: false }],
+    // Values only: a type may point back.
+    "import/no-cycle": ["error", { ignoreTypes: true }],
     "typescript/no-floating-promises": "error",
     "typescript/no-misused-promises": "error",
     "typescript/await-thenable": "error",
@@ -201,7 +206,7 @@ export default {
       files: ["src/**"],
       rules: {
         // A function that holds other functions counts with them; a class does not.
-        "max-lines": ["error", { max: 250 }],
+        "max-lines": ["error", { max: 450 }],
         "max-lines-per-function": ["error", { max: 50, IIFEs: true }],
       },
     },
