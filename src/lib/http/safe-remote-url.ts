@@ -12,7 +12,7 @@ export function isSafeRemoteUrl(value: string): boolean {
 }
 
 /** Whether the host of a URL is the loopback interface. */
-export function isLoopback(hostname: string): boolean {
+function isLoopback(hostname: string): boolean {
   return LOOPBACK.test(hostname);
 }
 

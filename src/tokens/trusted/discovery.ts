@@ -1,7 +1,10 @@
 import { isIP } from "node:net";
-import { isLoopback, isSafeRemoteUrl } from "../../lib/http/safe-remote-url.ts";
+import { isSafeRemoteUrl } from "../../lib/http/safe-remote-url.ts";
 import { RemoteError } from "../../lib/text/remote-error.ts";
 import { jsonObjectIn } from "../../lib/text/strict-json.ts";
+
+/** The names of this machine (RFC 6761 §6.3), with or without the final dot of a fully qualified name. */
+const LOCAL_NAME = /(?:^|\.)localhost\.?$/;
 
 /** OpenID Connect Discovery 1.0 §4: a slash at the end of the issuer is removed before the path is added. */
 export function discoveryUrl(issuer: string): string {
@@ -31,7 +34,7 @@ export function keySetUrlIn(text: string, issuer: string): string {
   if (protocol === "http:" && own.protocol !== "http:") {
     throw new RemoteError("the jwks_uri in the discovery document is not an https URL");
   }
-  const bare = isIP(hostname.replaceAll(/[[\]]/g, "")) !== 0 || isLoopback(hostname);
+  const bare = isIP(hostname.replaceAll(/[[\]]/g, "")) !== 0 || LOCAL_NAME.test(hostname);
   if (bare && hostname !== own.hostname) {
     throw new RemoteError(
       "the jwks_uri in the discovery document has an IP address as its host: set jwks.url",
