@@ -9,8 +9,11 @@
  * - 20, 21: the absolute form and a `:path` without a slash are compared with nothing (fastify/express, grpc-go).
  * - 22: a declared length that does not fit the frames is passed on as framing (HAProxy, Envoy).
  * - 23, 24: a refused CONNECT, or an interim response, shifts the answers of a connection (Go, Netty).
+ * - 28, 29: a trusted proxy names something else than an address, or a host ends an element of Forwarded (heimdall).
  * - 31: a client's identity headers pass where nothing sets the real ones (APISIX).
  */
+import { connect } from "node:net";
+import { text } from "node:stream/consumers";
 import { beforeEach, describe, expect, it } from "vitest";
 import { connectHttp2 } from "../support/http2-client.ts";
 import { valuesOf } from "../support/http-reader.ts";
@@ -31,6 +34,7 @@ import { ALICE, type ConfigParts, startSallyport } from "../support/sallyport.ts
 import { until } from "../support/until.ts";
 import { acceptingUpgrades, waysInto } from "../support/ways.ts";
 
+const PROXY = "127.0.0.2";
 /** `paths` of a route, by the name of the route. */
 const MODES = { strict: undefined, encoded: "encoded", sent: "asSent" } as const;
 const NAMES = Object.keys(MODES) as (keyof typeof MODES)[];
@@ -47,7 +51,7 @@ function configurationFor(target: string): ConfigParts {
   const protectedAt = { upstream: "app" };
   const publicAt = { upstream: "app", auth: "none" };
   return {
-    server: { http2: true, tls: "off" },
+    server: { http2: true, tls: "off", trustedProxies: [PROXY] },
     upstreams: Object.fromEntries(NAMES.map((name) => [name, { targets: [target] }])),
     routes: [
       { ...protectedAt, name: "secret", hosts: ["secret.example"], path: "/" },
@@ -104,6 +108,57 @@ describe.each(WAYS)("29: a host that would end an element of Forwarded, over %s"
       expect(arrived()).toEqual([]);
     },
   );
+});
+
+describe("28: a trusted proxy that names something else than an address", () => {
+  /** What the backend is told of a client behind the proxy. */
+  async function realIp(list: string): Promise<readonly [status: number, ips: readonly string[]]> {
+    const { gate, backend } = standing();
+    backend.forget();
+    const socket = connect({ port: gate.port, host: "127.0.0.1", localAddress: PROXY });
+    const lines = ["GET /public/x HTTP/1.1", "Host: localhost", `X-Forwarded-For: ${list}`];
+    socket.write(request([...lines, "Connection: close"]), "latin1");
+    const answer = await text(socket);
+    const headers = backend.requests()[0]?.headers ?? [];
+    return [Number(answer.slice(9, 12)), valuesOf(headers, "x-real-ip")];
+  }
+
+  it.each([
+    ...[
+      "unknown",
+      "_x",
+      "_gazonk",
+      "-",
+      "evil",
+      "203.0.113.7, unknown",
+      "203.0.113.7, _x",
+      "203.0.113.7,",
+    ],
+    ...[
+      '"203.0.113.7, 198.51.100.1"',
+      '"203.0.113.7"',
+      "203.0.113.7 198.51.100.1",
+      "203.0.113.999",
+    ],
+    ...[
+      "0203.0.113.7",
+      "0xcb.0.113.7",
+      "203.0.113",
+      "3405803783",
+      "203.0.113.7:x",
+      "[203.0.113.7]",
+    ],
+    ...["[2001:db8::1", "2001:db8::1]", "::ffff:203.0.113.999", "203.0.113.7;x", "for=203.0.113.7"],
+    ...["\xff", "x".repeat(10_000), "203.0.113.7/32", "2001:db8::g", "2001:db8::1%a b"],
+  ])("counts the proxy as the client: %.30j", async (list) => {
+    expect(await realIp(list)).toEqual([200, [PROXY]]);
+  });
+
+  it("takes an address with a zone for the address, and no list that is longer than a head", async () => {
+    expect(await realIp("fe80::1%eth0")).toEqual([200, ["fe80::1"]]);
+    expect(await realIp(`fe80::1%${"x".repeat(9_000)}`)).toEqual([200, ["fe80::1"]]);
+    expect(await realIp("203.0.113.7, ".repeat(5_500))).toEqual([431, []]);
+  });
 });
 
 /** Everything after the prefix of a public route. */
