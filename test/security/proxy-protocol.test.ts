@@ -116,6 +116,42 @@ describe("a header from a trusted proxy", () => {
   });
 });
 
+/**
+ * Envoy skipped too many or too few bytes of a TLV, so that the rest became the beginning of the stream
+ * (CVE-2026-47692).
+ */
+describe("TLVs never move the end of the header", () => {
+  const tlv = (declared: number, content: number): number[] => [
+    ...[0x04, declared >> 8, declared & 255],
+    ...Array.from({ length: content }, () => 0x16),
+  ];
+
+  it.each([
+    ["that is empty", tlv(0, 0)],
+    ["that ends with the header", tlv(5, 5)],
+    ["that claims one byte more", tlv(6, 5)],
+    ["that claims one byte less", tlv(4, 5)],
+    ["that claims 64 KiB", tlv(0xffff, 5)],
+    ["without its length", [0x04]],
+    ["with half its length", [0x04, 0]],
+    ["that fills the header", tlv(4_081, 4_081)],
+    ["that fills the header and claims more", tlv(0xffff, 4_081)],
+    ["within another, of TLS", [0x20, 0, 8, 1, 0, 0, 0, 0, 0x21, 0xff, 0xff]],
+  ])("one %s", async (_what, more) => {
+    expect(forwardedFor(await told([v2(0x21, 0x11, [...V4, ...more])]))).toBe("203.0.113.7");
+    const own = v2(0x20, 0x11, [...V4, ...more]);
+    expect(forwardedFor(await told([own]))).toBe(PROXY);
+    expect(forwardedFor(await told([v2(0x20, 0x00, more)]))).toBe(PROXY);
+  });
+
+  it("a header that is too long is none, and one that is cut off takes the bytes that follow", async () => {
+    expect(await told([v2(0x21, 0x11, [...V4, ...tlv(4_082, 4_082)])])).toBeUndefined();
+    const whole = v2(0x21, 0x11, [...V4, ...tlv(5, 5)]);
+    expect(await told([whole.subarray(0, -1)])).toBeUndefined();
+    expect(await told([Buffer.concat([whole, Buffer.of(0x16)])])).toBeUndefined();
+  });
+});
+
 describe("closed without an answer", () => {
   it.each([
     ["no header", []],
