@@ -262,7 +262,7 @@ describe("22: a declared length", () => {
   const BODY = request(["GET /admin HTTP/1.1", "Host: localhost"]);
   const lengths = [undefined, 0, 1, BODY.length - 1, BODY.length, BODY.length + 1, 65_536];
   const ENDS = {
-    "by the head": (_body: string) => [],
+    "by the head": () => [],
     "by the only DATA": (body: string) => [frame(FRAME.data, END_STREAM, 1, body)],
     "by an empty DATA": (body: string) => [
       frame(FRAME.data, 0, 1, body),
@@ -385,7 +385,7 @@ describe("24: interim responses", () => {
   );
 });
 
-describe.each(WAYS)("13, 31: over %s", (way, ask) => {
+describe.each(WAYS)("13, 31, 46: over %s", (way, ask) => {
   const FORGED = {
     ...{ "X-Auth-Subject": "root", X_Auth_Groups: "root", "X-Forwarded-User": "root" },
     ...{ "X-Remote-User": "root", "X-Auth-Request-User": "root", "X-Auth-Client-Subject": "root" },

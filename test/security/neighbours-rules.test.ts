@@ -9,6 +9,7 @@
 import fc from "fast-check";
 import { type Filter, FilterParser } from "ldapts";
 import { expect, it, onTestFinished } from "vitest";
+import { Permit } from "../../src/core/request/permit.ts";
 import type { Identity } from "../../src/core/request/identity.ts";
 import type { Route } from "../../src/core/route/route.ts";
 import { HashingPool } from "../../src/credentials/hashing/hashing-pool.ts";
@@ -102,8 +103,7 @@ function table(parts: readonly Partial<Route>[]) {
   const find = createRouteTable(routes);
   const decide: Decide = (request, caller) => {
     try {
-      authorize(request, find(request), caller);
-      return true;
+      return authorize(request, find(request), caller) instanceof Permit;
     } catch {
       return false;
     }

@@ -10,7 +10,7 @@ import type { RawScript } from "./raw-backend.ts";
 import { createHash } from "node:crypto";
 import { valuesOf } from "./http-reader.ts";
 
-export interface Sent {
+interface Sent {
   readonly path: string;
   readonly method?: string;
   /** `Host`, or `:authority`. */
