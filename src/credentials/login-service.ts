@@ -24,6 +24,7 @@ export interface LoginServiceParts {
   readonly issuer: TokenIssuer;
   /** Where concurrent logins for the same name from the same client wait. */
   readonly turns: KeyedSemaphore;
+  readonly clock: Clock;
 }
 
 /** For the log only: clients do not learn which of their attempts are counted together. */
@@ -39,16 +40,20 @@ const REASONS = {
  * verifications is limited to the number of failures left, so that a burst gets no more guesses than a sequence.
  */
 export function createLoginService(parts: LoginServiceParts): LoginService {
-  const { credentials, throttle, issuer, turns } = parts;
+  const { credentials, throttle, issuer, turns, clock } = parts;
   return {
     async logIn(username, password, client) {
       const attempts = throttle.attemptsOf(username, client);
+      let began = 0;
       const user = await turns
-        .run(attempts, attempts.remaining, () => checked(attempts, credentials, username, password))
+        .run(attempts, attempts.remaining, () => {
+          began = clock.now();
+          return checked(attempts, credentials, username, password);
+        })
         .catch((error: unknown) => {
           throw error instanceof QueueFullError ? queueFull() : error;
         });
-      return { token: await issuer.issue(user) };
+      return { token: await issuer.issue(user, began) };
     },
   };
 }

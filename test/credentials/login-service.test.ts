@@ -19,6 +19,7 @@ function serviceWith(check: () => CheckResult) {
     credentials: { check: async () => check() },
     throttle: new FailureThrottle(LIMITS, systemClock),
     turns: new KeyedSemaphore(10),
+    clock: systemClock,
     issuer: { issue: async ({ name }) => `token of ${name}` },
   });
   return () => service.logIn("alice", "apple", "192.0.2.1");

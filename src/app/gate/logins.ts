@@ -50,7 +50,7 @@ export interface Logins {
   readonly service: LoginService;
   /**
    * Prepares another configuration. Keeps the counts of failed attempts. Running logins finish with the stores with
-   * which they began.
+   * which they began; those that succeed begin again with the new ones.
    * @throws ConfigError if a user store cannot be used.
    */
   prepare(changed: Pick<LoginsOptions, "configuration" | "files">): Promise<Change>;
@@ -104,9 +104,13 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
 
   return {
     service: {
-      logIn(...attempt) {
-        const { stores, service } = parts;
-        return stores.value.use(() => service.value.logIn(...attempt));
+      async logIn(...attempt) {
+        for (;;) {
+          const { stores, service } = parts;
+          const answer = await stores.value.use(() => service.value.logIn(...attempt));
+          // A reload may have removed the store that has vouched, or shortened the life of tokens: nobody gets that one.
+          if (parts.service === service) return answer;
+        }
       },
     },
     async prepare({ configuration: changed, files }) {
@@ -167,8 +171,8 @@ async function openParts(
     createLoginService({
       credentials: createCredentialCheck(stores.value.value, hashing, options),
       throttle,
-      turns,
-      issuer: createTokenIssuer({ ...issued, keys, clock, observer }),
+      ...{ turns, clock },
+      issuer: createTokenIssuer({ ...issued, keys, observer }),
     }),
   );
   return { stores, service };
