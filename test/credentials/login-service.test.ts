@@ -16,7 +16,7 @@ type CheckResult = Awaited<ReturnType<CredentialCheck["check"]>>;
 
 function serviceWith(check: () => CheckResult) {
   const service = createLoginService({
-    credentials: { check: async () => check() },
+    credentials: { check: async () => check(), isPartial: () => false },
     throttle: new FailureThrottle(LIMITS, systemClock),
     turns: new KeyedSemaphore(10),
     clock: systemClock,
