@@ -232,13 +232,14 @@ describe("PostgreSQL with SSLRequest", () => {
       ...[message("C", "SELECT 1\0"), READY],
     ]);
   }
+  const ROW = rowWith(RIGHT);
   /** Accepts TLS, and has one user with the right password. */
   const startDatabase = (): Promise<RawServer> =>
     rawServer((socket) => {
       socket.once("data", () => {
         socket.write("S");
         void secured(socket, (bytes, secure) => {
-          secure.write(bytes.includes("SELECT") ? rowWith(RIGHT) : LET_IN);
+          secure.write(bytes.includes("SELECT") ? ROW : LET_IN);
         });
       });
     });

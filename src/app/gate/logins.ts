@@ -103,16 +103,7 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
   warnOfNobody(options);
 
   return {
-    service: {
-      async logIn(...attempt) {
-        for (;;) {
-          const { stores, service } = parts;
-          const answer = await stores.value.use(() => service.value.logIn(...attempt));
-          // A reload may have removed the store that has vouched, or shortened the life of tokens: nobody gets that one.
-          if (parts.service === service) return answer;
-        }
-      },
-    },
+    service: serviceOf(() => parts),
     async prepare({ configuration: changed, files }) {
       const before = parts;
       const next = await openParts({ ...opening, configuration: changed, files }, queues, before);
@@ -138,6 +129,20 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
     attemptEnded: (end, agoMs) => throttle.arrived(end, agoMs),
     async close() {
       await Promise.all([parts.stores.value.retire(), hashing.close()]);
+    },
+  };
+}
+
+/** @param inForce returns the parts in force. */
+function serviceOf(inForce: () => LoginParts): LoginService {
+  return {
+    async logIn(...attempt) {
+      for (;;) {
+        const { stores, service } = inForce();
+        const answer = await stores.value.use(() => service.value.logIn(...attempt));
+        // A reload may have removed the store that has vouched, or shortened the life of tokens: nobody gets that one.
+        if (inForce().service === service) return answer;
+      }
     },
   };
 }
