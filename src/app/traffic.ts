@@ -110,6 +110,7 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
     intake: () => generations.current.intake,
     ...{ nextId, realm, streams, observer, log, clock },
     draining: () => traffic?.draining === true,
+    ruling: () => traffic?.ruling ?? 0,
   });
   const trustedProxies = trustedProxiesOf(generations);
   const listener = await listen({
@@ -140,6 +141,8 @@ class ThreadTraffic implements Traffic {
   readonly #parts: TrafficParts;
   #reconsidering: NodeJS.Immediate | undefined;
   draining = false;
+  /** The number of changes so far that may refuse what was permitted. */
+  ruling = 0;
 
   constructor(options: TrafficOptions, parts: TrafficParts) {
     this.#options = options;
@@ -196,6 +199,7 @@ class ThreadTraffic implements Traffic {
   /** Rechecks all open requests and WebSockets at the end of the turn, once for all changes in it. */
   reconsiderSoon(): void {
     const { log } = this.#options;
+    this.ruling += 1;
     this.#reconsidering ??= setImmediate(() => {
       this.#reconsidering = undefined;
       this.#reconsider().catch((error: unknown) =>
@@ -207,6 +211,7 @@ class ThreadTraffic implements Traffic {
   async #reconsider(): Promise<void> {
     const { listener, generations, streams } = this.#parts;
     const { configuration, realm } = generations.current;
+    const { ruling } = this;
     await this.query((gate) =>
       reconsider({
         gate,
@@ -214,6 +219,7 @@ class ThreadTraffic implements Traffic {
         requests: listener.requests(),
         webSockets: () => generations.openWebSockets(),
         realm,
+        superseded: () => this.ruling !== ruling,
         ended: this.#options.observer.streamEnded,
       }),
     );

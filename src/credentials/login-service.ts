@@ -1,6 +1,6 @@
 import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
-import { GateError } from "../core/request/errors.ts";
+import { GateError, type Reason } from "../core/request/errors.ts";
 import type { StoreResult } from "../core/request/outcome.ts";
 import type { LoginService, TokenIssuer, User } from "../core/login.ts";
 import { type KeyedSemaphore, QueueFullError } from "../lib/async/keyed-semaphore.ts";
@@ -24,6 +24,7 @@ export interface LoginServiceParts {
   readonly issuer: TokenIssuer;
   /** Where concurrent logins for the same name from the same client wait. */
   readonly turns: KeyedSemaphore;
+  readonly clock: Clock;
 }
 
 /** For the log only: clients do not learn which of their attempts are counted together. */
@@ -39,16 +40,20 @@ const REASONS = {
  * verifications is limited to the number of failures left, so that a burst gets no more guesses than a sequence.
  */
 export function createLoginService(parts: LoginServiceParts): LoginService {
-  const { credentials, throttle, issuer, turns } = parts;
+  const { credentials, throttle, issuer, turns, clock } = parts;
   return {
     async logIn(username, password, client) {
       const attempts = throttle.attemptsOf(username, client);
+      let began = 0;
       const user = await turns
-        .run(attempts, attempts.remaining, () => checked(attempts, credentials, username, password))
+        .run(attempts, attempts.remaining, () => {
+          began = clock.now();
+          return checked(attempts, credentials, username, password);
+        })
         .catch((error: unknown) => {
           throw error instanceof QueueFullError ? queueFull() : error;
         });
-      return { token: await issuer.issue(user) };
+      return { token: await issuer.issue(user, began) };
     },
   };
 }
@@ -62,6 +67,8 @@ async function checked(
   const attempt = attempts.begin();
   if ("limit" in attempt) {
     const { limit, retryAfter } = attempt;
+    // Only names of other stores can have failed now.
+    if (credentials.isPartial()) throw unavailable(REASONS[limit]);
     throw new GateError("login_throttled", { reason: REASONS[limit], retryAfter });
   }
   const verdict = await credentials.check(username, password, attempt.origin).catch((error) => {
@@ -74,11 +81,18 @@ async function checked(
       return verdict.user;
     case "wrong":
       attempt.failed();
+      // The names that no other store knows get this answer, so a different one would tell them apart.
+      if (credentials.isPartial()) throw unavailable("bad_credentials");
       throw new GateError("bad_credentials", { reason: "bad_credentials" });
     case "unavailable":
       attempt.abandoned();
-      throw new GateError("users_unavailable", { reason: "users_unavailable", retryAfter: 5 });
+      throw unavailable("users_unavailable");
   }
+}
+
+/** @param reason for the log. */
+function unavailable(reason: Reason): GateError {
+  return new GateError("users_unavailable", { reason, retryAfter: 5 });
 }
 
 /** Reports whether a name and a password belong together. Rejects as `UserStore.verify` does. */
@@ -88,6 +102,8 @@ export interface CredentialCheck {
     password: string,
     origin: AttemptOrigin,
   ): Promise<Exclude<VerifyResult, { readonly result: "unknown" }>>;
+  /** Whether a store is unavailable while those before it answer. */
+  isPartial(): boolean;
 }
 
 /** A store and its name in metrics and the log. */
@@ -131,6 +147,7 @@ export function createCredentialCheck(
   }
 
   return {
+    isPartial: () => stores.slice(1).some(({ store }) => store.failing?.() === true),
     async check(username, password, origin) {
       for (const { name, store } of stores) {
         const began = clock.monotonic();

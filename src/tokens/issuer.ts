@@ -3,7 +3,6 @@ import { SignJWT } from "jose/jwt/sign";
 import { GateError } from "../core/request/errors.ts";
 import type { Observer } from "../core/observer.ts";
 import type { TokenIssuer } from "../core/login.ts";
-import type { Clock } from "../lib/clock.ts";
 import type { SigningKeys } from "./keys/key-ring.ts";
 
 export interface TokenIssuerOptions {
@@ -11,20 +10,19 @@ export interface TokenIssuerOptions {
   readonly audience: string;
   readonly lifetimeMs: number;
   readonly keys: SigningKeys;
-  readonly clock: Clock;
   readonly observer: Pick<Observer, "tokenIssued">;
 }
 
-/** Issues tokens that expire `lifetimeMs` after the second they were issued in. */
+/** Issues tokens that expire `lifetimeMs` after the second in which the password was verified. */
 export function createTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
-  const { issuer, audience, lifetimeMs, keys, clock, observer } = options;
+  const { issuer, audience, lifetimeMs, keys, observer } = options;
   const lifetime = Math.floor(lifetimeMs / 1000);
   return {
-    async issue(user) {
+    async issue(user, verifiedAt) {
       const { signing } = keys;
       if (signing === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
       const { algorithm, kid, key } = signing;
-      const issuedAt = Math.floor(clock.now() / 1000);
+      const issuedAt = Math.floor(verifiedAt / 1000);
       const token = await new SignJWT({ groups: [...user.groups] })
         .setProtectedHeader({ alg: algorithm, kid, typ: "JWT" })
         .setIssuer(issuer)

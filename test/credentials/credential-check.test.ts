@@ -182,3 +182,13 @@ test("a full queue and a failing store are errors, not wrong passwords", async (
     createCredentialCheck([failing], pool).check("alice", "apple", STRANGER),
   ).rejects.toThrow("broken");
 });
+
+test("a hash that differs each time it is looked up makes the store unavailable", async () => {
+  const passwords = (): readonly string[] => [];
+  const { check, hashes } = checkOf((verifier) =>
+    hashStore({ find: () => user("alice", "apple"), passwords }, verifier),
+  );
+  expect(await check("alice", "apple")).toEqual({ result: "unavailable" });
+  expect(hashes).toHaveLength(3);
+  expect(await check("alice", "wrong")).toEqual({ result: "wrong" });
+});

@@ -4,29 +4,19 @@ import { expect, onTestFinished, test } from "vitest";
 import { HashingPool } from "../../src/credentials/hashing/hashing-pool.ts";
 import { openUserStore } from "../../src/credentials/stores/store-kinds.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import {
+  ber,
+  berText as text,
+  foundEntry,
+  ldapResult as result,
+  messageId as id,
+} from "../support/ldap-messages.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { contentOf, STRANGER } from "./fixture.ts";
 
-/** Encodes by the Basic Encoding Rules (X.690): tag, length, content. */
-function ber(tag: number, ...content: readonly Buffer[]): Buffer {
-  const inside = Buffer.concat(content);
-  return Buffer.concat([Buffer.from([tag]), lengthOf(inside.length), inside]);
-}
-
-function lengthOf(length: number): Buffer {
-  if (length < 0x80) return Buffer.from([length]);
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(length);
-  return Buffer.concat([Buffer.from([0x84]), bytes]);
-}
-
-const text = (tag: number, value: string): Buffer => ber(tag, Buffer.from(value));
-const id = (message: number): Buffer => ber(0x02, Buffer.from([message]));
 /** Id of the first message that the library sends on a connection. */
 const FIRST = 2;
-const result = (tag: number, code: number): Buffer =>
-  ber(tag, ber(0x0a, Buffer.from([code])), text(0x04, ""), text(0x04, ""));
 
 /** Nested sequences, each with the correct length. */
 function nested(tag: number, depth: number): Buffer {
@@ -153,8 +143,7 @@ test.each(Object.entries(ANSWERS))(
 );
 
 test("accepts a valid answer of the same form", async () => {
-  const uid = ber(0x30, text(0x04, "uid"), ber(0x31, text(0x04, "alice")));
-  const found = Buffer.concat([ENTRY(ber(0x30, uid)), DONE]);
+  const found = foundEntry(FIRST, "alice");
   const bound = ber(0x30, id(FIRST), result(0x61, 0));
   const { store } = await openHostile((message, socket) => {
     // The operation follows the message id: 0x60 is a bind.

@@ -16,9 +16,10 @@ type CheckResult = Awaited<ReturnType<CredentialCheck["check"]>>;
 
 function serviceWith(check: () => CheckResult) {
   const service = createLoginService({
-    credentials: { check: async () => check() },
+    credentials: { check: async () => check(), isPartial: () => false },
     throttle: new FailureThrottle(LIMITS, systemClock),
     turns: new KeyedSemaphore(10),
+    clock: systemClock,
     issuer: { issue: async ({ name }) => `token of ${name}` },
   });
   return () => service.logIn("alice", "apple", "192.0.2.1");

@@ -21,6 +21,7 @@ import {
 } from "../support/remote-server.ts";
 import { startSallyport, type Sallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
+import { until } from "../support/until.ts";
 
 const KEYED = "https://keyed.example.com";
 const pair = signingPair("keyed");
@@ -181,6 +182,47 @@ describe("a token of no issuer with keys", () => {
     const garbage = Array.from({ length: 20 }, () => statusOf("garbage"));
     expect(new Set(await Promise.all(garbage))).toEqual(new Set([401]));
     expect(provider.asked).toHaveLength(length + 2);
+  });
+});
+
+describe("a token that is bound to a key (RFC 7800)", () => {
+  const BOUND = [{ jkt: "x" }, { "x5t#S256": "x" }, { kid: "x" }, {}, null, "x"];
+
+  it("is refused, whoever verifies it: nothing here checks the key", async () => {
+    const series = 'sallyport_auth_decisions_total{result="denied",reason="sender_constrained"}';
+    const counted = async (): Promise<number> => (await scrape(gate)).value(series) ?? 0;
+    const before = await counted();
+    for (const [n, cnf] of BOUND.entries()) {
+      expect(await statusOf(await tokenOf(KEYED, pair, { cnf }))).toBe(401);
+      expect(await statusOf(await tokenOf("https://unknown.example", pair, { cnf, n }))).toBe(401);
+      introspect = () => ({ body: { ...ACTIVE, cnf } });
+      review = () => vouched({ authenticated: false });
+      expect(await statusOf(`bound-${n}`)).toBe(401);
+      review = () => vouched();
+    }
+    expect((await counted()) - before).toBe(3 * BOUND.length);
+  });
+});
+
+describe("a token that expires while its answer is cached", () => {
+  it.each([
+    ["introspection", () => provider, async () => "short-lived"],
+    [
+      "TokenReview",
+      () => cluster,
+      (exp: number) => tokenOf("https://kubernetes.default.svc", pair, { exp }),
+    ],
+  ] as const)("is asked about again, whatever the clock skew: %s", async (_kind, server, make) => {
+    const exp = now() + 2;
+    introspect = () => ({ body: { ...ACTIVE, exp } });
+    const token = await make(exp);
+    const { length } = server().asked;
+    expect(await statusOf(token)).toBe(200);
+    await until(() => Date.now() >= exp * 1000);
+    expect(server().asked).toHaveLength(length + 1);
+    introspect = () => ({ body: { active: false } });
+    review = () => vouched({ authenticated: false });
+    expect(await statusOf(token)).toBe(401);
   });
 });
 

@@ -20,14 +20,14 @@ export interface RemoteServer extends AsyncDisposable {
 
 /** Starts a server that Sallyport queries about requests: an API server, an identity provider, a policy agent. */
 export async function startRemoteServer(
-  answer: (asked: Asked) => RemoteReply,
+  answer: (asked: Asked) => RemoteReply | Promise<RemoteReply>,
 ): Promise<RemoteServer> {
   const asked: Asked[] = [];
   const reply = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { url = "", headers } = request;
     const each = { url, headers, body: await text(request) };
     asked.push(each);
-    const given = answer(each);
+    const given = await answer(each);
     if (given === "hang") return;
     if (given === "reset") {
       request.socket.destroy();

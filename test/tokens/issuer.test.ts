@@ -14,7 +14,6 @@ function issuerWith(keys: SigningKeys) {
     audience: AUDIENCE,
     lifetimeMs: 18_000_000,
     keys,
-    clock,
     observer: { tokenIssued: () => void (counted.issued += 1) },
   });
   return { issuer, clock, counted };
@@ -27,7 +26,7 @@ describe("an issued token", () => {
     const keys = await ownKeys();
     const { issuer, clock, counted } = issuerWith(keys);
     clock.advance(999);
-    const token = await issuer.issue(alice);
+    const token = await issuer.issue(alice, clock.now());
     expect(decodeProtectedHeader(token)).toEqual({
       alg: "ES256",
       kid: signerOf(keys).kid,
@@ -43,7 +42,7 @@ describe("an issued token", () => {
       groups: ["sales", "admin"],
     });
     expect(jti).toMatch(/^[\w-]{22}$/);
-    expect(decodeJwt(await issuer.issue(alice)).jti).not.toBe(jti);
+    expect(decodeJwt(await issuer.issue(alice, clock.now())).jti).not.toBe(jti);
     expect(counted.issued).toBe(2);
   });
 
@@ -51,7 +50,7 @@ describe("an issued token", () => {
     "is accepted until its last second (%s)",
     async (algorithm) => {
       const keys = await ownKeys(algorithm);
-      const token = await issuerWith(keys).issuer.issue(alice);
+      const token = await issuerWith(keys).issuer.issue(alice, NOW * 1000);
       const { verifier, clock } = verifierFor(keys);
       clock.advance(17_999_999);
       const identity = await verifier.verify(token);
@@ -71,6 +70,6 @@ describe("an issued token", () => {
 test("is refused if no key signs", async () => {
   const { verification } = await ownKeys();
   const { issuer, counted } = issuerWith({ signing: undefined, verification });
-  await expect(issuer.issue(alice)).rejects.toMatchObject({ code: "keys_unusable" });
+  await expect(issuer.issue(alice, NOW * 1000)).rejects.toMatchObject({ code: "keys_unusable" });
   expect(counted.issued).toBe(0);
 });

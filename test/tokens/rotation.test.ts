@@ -49,10 +49,10 @@ async function replica(keys: Record<string, Times>) {
   const held = new ReplaceableKeys(await ring(keys), clock);
   const { verifier, cache } = verifierFor(held, { clock });
   const issuer = createTokenIssuer({
-    ...{ issuer: ISSUER, audience: AUDIENCE, lifetimeMs: 3_600_000, keys: held, clock },
+    ...{ issuer: ISSUER, audience: AUDIENCE, lifetimeMs: 3_600_000, keys: held },
     observer: { tokenIssued: () => undefined },
   });
-  const logIn = (): Promise<string> => issuer.issue({ name: "alice", groups: [] });
+  const logIn = (): Promise<string> => issuer.issue({ name: "alice", groups: [] }, clock.now());
   const verdict = async (token: string): Promise<string> => {
     const result = await verifier.verify(token, cache);
     return Identity.is(result) ? "accepted" : result;

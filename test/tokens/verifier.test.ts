@@ -36,6 +36,7 @@ describe("claims", () => {
   test.each<[string, Record<string, unknown>, string]>([
     ["all as it should be", {}, "accepted"],
     ["no exp", { exp: undefined }, "no_expiry"],
+    ["a key that it is bound to", { cnf: { jkt: "x" } }, "sender_constrained"],
     ["exp as text", { exp: String(NOW + 600) }, "malformed"],
     ["exp null", { exp: null }, "malformed"],
     ["exp as a list", { exp: [NOW + 600] }, "malformed"],

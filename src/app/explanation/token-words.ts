@@ -113,6 +113,8 @@ function claimsDetail(
       return `the time from "iat" to "exp" must not exceed ${formatDuration(expected?.maxLifetimeMs ?? 0)}`;
     case "no_expiry":
       return 'there is no "exp"';
+    case "sender_constrained":
+      return '"cnf" binds it to a key, and nothing here checks that the caller has the key';
     default: {
       const { skewMs = 0 } = expected ?? {};
       const allowed = skewMs === 0 ? "" : `; clocks may be ${formatDuration(skewMs)} apart`;

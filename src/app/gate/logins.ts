@@ -50,7 +50,7 @@ export interface Logins {
   readonly service: LoginService;
   /**
    * Prepares another configuration. Keeps the counts of failed attempts. Running logins finish with the stores with
-   * which they began.
+   * which they began; those that succeed begin again with the new ones.
    * @throws ConfigError if a user store cannot be used.
    */
   prepare(changed: Pick<LoginsOptions, "configuration" | "files">): Promise<Change>;
@@ -103,12 +103,7 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
   warnOfNobody(options);
 
   return {
-    service: {
-      logIn(...attempt) {
-        const { stores, service } = parts;
-        return stores.value.use(() => service.value.logIn(...attempt));
-      },
-    },
+    service: serviceOf(() => parts),
     async prepare({ configuration: changed, files }) {
       const before = parts;
       const next = await openParts({ ...opening, configuration: changed, files }, queues, before);
@@ -134,6 +129,20 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
     attemptEnded: (end, agoMs) => throttle.arrived(end, agoMs),
     async close() {
       await Promise.all([parts.stores.value.retire(), hashing.close()]);
+    },
+  };
+}
+
+/** @param inForce returns the parts in force. */
+function serviceOf(inForce: () => LoginParts): LoginService {
+  return {
+    async logIn(...attempt) {
+      for (;;) {
+        const { stores, service } = inForce();
+        const answer = await stores.value.use(() => service.value.logIn(...attempt));
+        // A reload may have removed the store that has vouched, or shortened the life of tokens: nobody gets that one.
+        if (inForce().service === service) return answer;
+      }
     },
   };
 }
@@ -167,8 +176,8 @@ async function openParts(
     createLoginService({
       credentials: createCredentialCheck(stores.value.value, hashing, options),
       throttle,
-      turns,
-      issuer: createTokenIssuer({ ...issued, keys, clock, observer }),
+      ...{ turns, clock },
+      issuer: createTokenIssuer({ ...issued, keys, observer }),
     }),
   );
   return { stores, service };

@@ -131,8 +131,8 @@ export function trustedProxiesOf(generations: Generations): Networks {
 
 /** Whether the new configuration may refuse a request that the old one permits. */
 export function decidesOtherwise(before: Configuration, after: Configuration): boolean {
-  const decisive = ({ routes, tokens, upstreams }: Configuration): unknown[] => [
-    ...[routes, tokens],
+  const decisive = ({ routes, tokens, authorization, upstreams }: Configuration): unknown[] => [
+    ...[routes, tokens, authorization],
     Object.keys(upstreams),
   ];
   return !isDeepStrictEqual(decisive(before), decisive(after));

@@ -38,7 +38,7 @@ export async function mint(args: readonly string[], terminal: Terminal): Promise
   if (keys.signing === undefined) throw new Error(`no key in ${directory} signs at this time`);
   const lifetimeMs = wanted ?? lifetime;
   const issuing = { issuer, audience, lifetimeMs, keys, clock, observer: NOOP_OBSERVER };
-  const token = await createTokenIssuer(issuing).issue({ name: subject, groups });
+  const token = await createTokenIssuer(issuing).issue({ name: subject, groups }, clock.now());
   const { accepted, reason } = await inspectToken(explainer, token);
   if (!accepted) throw new Error(`this configuration would not accept the token: ${reason}`);
   terminal.out(`${token}\n`);

@@ -14,6 +14,7 @@ export const TOKEN_REFUSAL_REASONS = [
   "audience",
   "no_expiry",
   "lifetime",
+  "sender_constrained",
   "type",
   "revoked",
   "inactive",

@@ -24,17 +24,31 @@ export interface HashSource {
   passwords(): readonly string[];
 }
 
-/** A store of password hashes. A known name costs exactly one verification, whatever the result. */
+/** How often a password is verified if its hash changes each time meanwhile. */
+const MOST_ROUNDS = 3;
+
+/**
+ * A store of password hashes. A known name costs exactly one verification, whatever the result, unless its hash changes
+ * meanwhile.
+ */
 export function hashStore(source: HashSource, verifier: PasswordVerifier): UserStore {
   return {
     async verify(username, password, origin) {
-      const record = await source.find(username, origin);
-      if (record === undefined) return { result: "unknown" };
-      if ("result" in record) return record;
-      const { name, groups, disabled, outdated } = record;
-      const matches = await verifyBounded(verifier, password, record.password, origin);
-      if (!matches || disabled) return { result: "wrong" };
-      return { result: "found", user: { name, groups }, ...(outdated && { outdated }) };
+      let record = await source.find(username, origin);
+      for (let round = 0; round < MOST_ROUNDS; round += 1) {
+        if (record === undefined) return { result: "unknown" };
+        if ("result" in record) return record;
+        const verified = record.password;
+        const matches = await verifyBounded(verifier, password, verified, origin);
+        if (!matches || record.disabled) return { result: "wrong" };
+        // A hash takes up to seconds, with the wait for a thread. What counts is the user as of now.
+        record = await source.find(username, origin);
+        if (record === undefined || "result" in record || record.password !== verified) continue;
+        if (record.disabled) return { result: "wrong" };
+        const { name, groups, outdated } = record;
+        return { result: "found", user: { name, groups }, ...(outdated && { outdated }) };
+      }
+      return { result: "unavailable" };
     },
     decoys: {
       count: () => source.passwords().length,

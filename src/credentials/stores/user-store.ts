@@ -27,6 +27,8 @@ export interface UserStore {
    */
   verify(username: string, password: string, origin: AttemptOrigin): Promise<VerifyResult>;
   readonly decoys: Decoys;
+  /** Whether the store was unavailable a moment ago, and not available since. Undefined if it always is available. */
+  readonly failing?: () => boolean;
 }
 
 /** Users that stand in for unknown names, so that the response time reveals nothing. */

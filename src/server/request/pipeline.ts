@@ -24,7 +24,9 @@ export interface PipelineOptions {
   /** The `realm` in challenges. */
   readonly realm: () => string;
   /** Ends what runs when its token does. */
-  readonly streams: Pick<StreamEnds, "started" | "finished">;
+  readonly streams: Pick<StreamEnds, "started" | "finished" | "hasEnded">;
+  /** Changes whenever a decision made before may no longer hold: with a reload, and with the keys of an issuer. */
+  readonly ruling: () => number;
   readonly observer: Observer;
   readonly log: Log;
   readonly clock: Clock;
@@ -89,7 +91,10 @@ export class Pipeline {
       context.request = request;
       context.requestId = request.requestId;
       let decision = decide(request, context);
-      while (decision instanceof Promise) decision = this.#inForce(await decision, context);
+      while (decision instanceof Promise) {
+        const ruling = this.#options.ruling();
+        decision = this.#inForce(await decision, ruling, context);
+      }
       context.decision = decision;
       this.#count(decision, response);
       const { action, identity } = decision;
@@ -114,10 +119,23 @@ export class Pipeline {
     }
   }
 
-  /** Returns a decision that took time, or decides again if another configuration has come into force in the meantime. */
-  #inForce(decision: Decision, context: RequestContext): Decision | Promise<Decision> {
-    const gate = this.#options.gate();
-    if (gate === context.gate || !(decision.action instanceof Permit)) return decision;
+  /**
+   * Returns a decision that took time, or decides again if another configuration or other keys have come into force in
+   * the meantime, or if the token has ended while a server was asked about its caller.
+   *
+   * @param before the ruling under which it was made.
+   */
+  #inForce(
+    decision: Decision,
+    before: number,
+    context: RequestContext,
+  ): Decision | Promise<Decision> {
+    const { gate: inForce, ruling, streams } = this.#options;
+    const { action, identity } = decision;
+    if (action instanceof GateError) return decision;
+    const gate = inForce();
+    const ended = action instanceof Permit && streams.hasEnded(identity);
+    if (gate === context.gate && ruling() === before && !ended) return decision;
     context.decision = decision;
     this.#count(decision, context.response);
     decision.inFlight?.release();

@@ -21,6 +21,8 @@ export interface ReconsiderOptions {
   /** Called after all requests are decided, because a handshake may have become a WebSocket in the meantime. */
   readonly webSockets: () => Iterable<OpenStream>;
   readonly realm: string;
+  /** Whether a later call has begun, whose verdicts count instead. */
+  readonly superseded: () => boolean;
   /** Called for each request that was ended. */
   readonly ended: (reason: StreamEnd) => void;
 }
@@ -33,13 +35,13 @@ export interface ReconsiderOptions {
 export async function reconsider(options: ReconsiderOptions): Promise<void> {
   await inTurns(options.requests, async ({ permit, response }) => {
     const verdict = await verdictNow(options, permit);
-    // Another decision has renewed it in the meantime.
-    if (response.permit !== permit || verdict === undefined) return;
+    if (options.superseded() || response.permit !== permit || verdict === undefined) return;
     if (!(verdict instanceof GateError)) response.permit = verdict;
     else if (refuseUnderWay(response, verdict, options.realm, REASON)) options.ended(REASON);
   });
   await inTurns(options.webSockets(), async (stream) => {
     const verdict = await verdictNow(options, stream.permit);
+    if (options.superseded()) return;
     if (verdict instanceof GateError) {
       if (stream.end(REASON)) options.ended(REASON);
     } else if (verdict !== undefined) stream.renew(verdict);

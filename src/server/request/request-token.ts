@@ -123,6 +123,7 @@ const DESCRIPTIONS: Readonly<Record<TokenRefusal["reason"], string | undefined>>
   audience: "The token is for another audience",
   no_expiry: "The token has no expiration time",
   lifetime: "The lifetime of the token is too long",
+  sender_constrained: "The token is bound to a key, which is not supported",
   type: "The type of the token is not accepted",
   revoked: "The token was revoked",
   inactive: "The token is not active",

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { StreamEnd } from "../../core/request/outcome.ts";
+import type { Identity } from "../../core/request/identity.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Revocations } from "../../core/revocation.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -66,6 +67,13 @@ export class StreamEnds {
     this.#wheel.remove(context);
   }
 
+  /** Whether the token of a caller has expired or was revoked since it was verified. */
+  hasEnded(identity: Identity | undefined): boolean {
+    if (identity === undefined) return false;
+    const { clock, revocations } = this.#options;
+    return clock.now() >= identity.acceptedUntil || revocations.covering(identity) !== undefined;
+  }
+
   /** After a reload: a permit that was renewed may end at another time. */
   settle(): void {
     for (const context of [...this.#wheel.all()]) {
@@ -117,22 +125,25 @@ export class StreamEnds {
   /** Ends the streams for which there is a reason. On a route in monitor mode there is none until a reload enforces it: see `settle`. */
   #end(contexts: Iterable<RequestContext>, reasonOf: (permit: Permit) => StreamEnd | undefined) {
     const endings: (() => void)[] = [];
-    for (const context of contexts) {
+    const due = (context: RequestContext): StreamEnd | undefined => {
       const permit = permitOf(context);
-      if (permit === undefined || permit.route.mode === "monitor") continue;
-      const reason = reasonOf(permit);
-      if (reason === undefined) continue;
-      this.#wheel.remove(context);
+      return permit?.route.mode === "monitor" ? undefined : permit && reasonOf(permit);
+    };
+    for (const context of contexts) {
+      if (due(context) === undefined) continue;
       endings.push(() => {
-        if (this.#endOne(context, permit, reason)) this.#options.ended(reason);
+        // A reload may have renewed the permit in the meantime.
+        const reason = due(context);
+        if (reason === undefined) return;
+        this.#wheel.remove(context);
+        if (this.#endOne(context, reason)) this.#options.ended(reason);
       });
     }
     if (endings.length > 0) void inTurns(endings);
   }
 
-  #endOne({ transfer, response }: RequestContext, permit: Permit, reason: StreamEnd): boolean {
+  #endOne({ transfer, response }: RequestContext, reason: StreamEnd): boolean {
     if (transfer.webSocket !== undefined) return transfer.webSocket.end(reason);
-    if (response.permit !== permit) return false;
     return refuseUnderWay(response, "invalid_token", this.#options.realm(), reason);
   }
 }

@@ -40,15 +40,12 @@ function formEncoded(text: string): string {
   return new URLSearchParams([["", text]]).toString().slice(1);
 }
 
-/**
- * Returns the claims of an active bearer token, else undefined. Refuses tokens bound to a key (RFC 8705, RFC 9449),
- * since nothing here checks the key.
- */
+/** Returns the claims of an active bearer token, else undefined. */
 function claimsIn(text: string): RemoteClaims | undefined {
   const answer = jsonObjectIn(text);
-  const { active, token_type: type, cnf } = answer ?? {};
+  const { active, token_type: type } = answer ?? {};
   if (typeof active !== "boolean")
     throw new RemoteError("the answer is not an introspection response");
   const bearer = type === undefined || (typeof type === "string" && /^bearer$/i.test(type));
-  return active && bearer && cnf === undefined ? answer : undefined;
+  return active && bearer ? answer : undefined;
 }

@@ -153,7 +153,8 @@ export class RemoteVerification {
     const payload = { exp: Math.floor(now / 1000) + ASSUMED_LIFE_S, ...found };
     const claims = readClaims(payload, asked.name, asked, now, this.#needed);
     if (typeof claims === "string") return { step: "claims", reason: claims, expected: asked };
-    return { claims, until: Math.min(claims.acceptedUntil, now + asked.cache) };
+    // A response is never cached beyond `exp`, whatever the clock skew (RFC 7662 §4).
+    return { claims, until: Math.min(claims.expiresAt * 1000, now + asked.cache) };
   }
 }
 

@@ -50,8 +50,8 @@ export const tokenReview: TokenCheckKind<TokenReviewSettings> = {
 /**
  * Returns the caller as claims, or undefined if the token is refused. `aud` is the list of audiences that the API server
  * returns: those that the token has of the requested ones. An API server that does not support audiences returns none;
- * the token is then refused if audiences are configured. If the token is a JWT, its expiry is read from the token, which
- * the API server has verified.
+ * the token is then refused if audiences are configured. If the token is a JWT, its expiry and `cnf` are read from the token,
+ * which the API server has verified.
  */
 function claimsIn(
   text: string,
@@ -63,13 +63,14 @@ function claimsIn(
   const aud = textsIn(status["audiences"]);
   if (audiences.length > 0 && !audiences.some((each) => aud.includes(each))) return undefined;
   const { username: sub, groups = [] } = objectAt(status, "user");
-  const { exp, jti, iat } = readableParts(token).claims ?? {};
+  const { exp, jti, iat, cnf } = readableParts(token).claims ?? {};
   return {
     ...{ sub, groups },
     ...(aud.length > 0 ? { aud } : {}),
     ...(typeof exp === "number" ? { exp } : {}),
     ...(typeof iat === "number" ? { iat } : {}),
     ...(typeof jti === "string" ? { jti } : {}),
+    ...(cnf === undefined ? {} : { cnf }),
   };
 }
 

@@ -22,13 +22,15 @@ export function readClaims(
   nowMs: number,
   needed: NeededClaims = NO_CLAIMS,
 ): IdentityClaims | TokenRefusalReason {
-  const { aud, exp, nbf, iat, jti } = payload;
+  const { aud, exp, nbf, iat, jti, cnf } = payload;
   const { audiences, skewMs, issuedAheadMs, maxLifetimeMs } = expected;
   const caller = callerOf(payload, expected.mapping);
   if (caller === undefined) return "malformed";
   if (nbf !== undefined && !isDate(nbf)) return "malformed";
   if (iat !== undefined && !isDate(iat)) return "malformed";
   if (exp !== undefined && !isDate(exp)) return "malformed";
+  // A client must also prove that it has the key (RFC 7800, RFC 8705, RFC 9449). Nothing here checks that.
+  if (cnf !== undefined) return "sender_constrained";
   if (audiences !== "any" && !audiences.some((one) => isFor(aud, one))) return "audience";
   if (exp === undefined) return "no_expiry";
   const acceptedUntil = exp * 1000 + skewMs;

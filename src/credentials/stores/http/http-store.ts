@@ -103,6 +103,8 @@ class HttpStore implements OpenUserStore {
     return this.#times.decoys;
   }
 
+  readonly failing = (): boolean => this.#access.failing();
+
   readonly connections = (): number => {
     const { sockets, freeSockets } = this.#agent;
     return [...Object.values(sockets), ...Object.values(freeSockets)].flat().length;

@@ -45,7 +45,7 @@ const REFUSALS: readonly number[] = [19, 48, 49, 53];
 export class LdapConnection {
   readonly #client: Client;
   readonly #library: typeof Ldapts;
-  #socket: Socket;
+  readonly #socket: Socket;
   #received = 0;
   #closed = false;
 
@@ -60,11 +60,12 @@ export class LdapConnection {
         taken = true;
         return socket;
       },
-      createSecureConnection: new Proxy(connectTls, {
-        apply: (connect, self, args) => this.#watch(Reflect.apply(connect, self, args)),
-      }),
     });
-    this.#watch(socket);
+    socket.once("close", () => (this.#closed = true));
+    socket.on("data", (chunk: Buffer) => {
+      this.#received += chunk.length;
+      if (this.#received > LARGEST_ANSWER) socket.destroy();
+    });
   }
 
   /** @param timeout time limit for connecting and for each operation, in milliseconds. */
@@ -82,15 +83,17 @@ export class LdapConnection {
     };
     const secure = protocol === "ldaps:";
     const address = { host, port: port === "" ? (secure ? 636 : 389) : Number(port) };
-    const socket = secure ? connectTls({ ...address, ...tls }) : connectTcp(address);
+    let socket = secure ? connectTls({ ...address, ...tls }) : connectTcp(address);
     socket.setKeepAlive(true, 30_000);
+    const signal = AbortSignal.timeout(timeout);
     try {
-      await once(socket, secure ? "secureConnect" : "connect", {
-        signal: AbortSignal.timeout(timeout),
-      });
-      const connection = new LdapConnection(library, socket, timeout);
-      if (settings.startTls === true) await connection.#client.startTLS(tls);
-      return connection;
+      await once(socket, secure ? "secureConnect" : "connect", { signal });
+      if (settings.startTls === true) {
+        await startTls(library, socket, timeout);
+        socket = connectTls({ ...tls, socket });
+        await once(socket, "secureConnect", { signal });
+      }
+      return new LdapConnection(library, socket, timeout);
     } catch (error) {
       socket.destroy();
       throw error;
@@ -163,14 +166,30 @@ export class LdapConnection {
     if (!(error instanceof this.#library.ResultCodeError)) return error;
     return new StoreUnavailable(`the directory answered ${error.name} (${error.code})`, error);
   }
+}
 
-  #watch<Watched extends Socket>(socket: Watched): Watched {
-    this.#socket = socket;
-    socket.once("close", () => (this.#closed = true));
-    socket.on("data", (chunk: Buffer) => {
-      this.#received += chunk.length;
-      if (this.#received > LARGEST_ANSWER) socket.destroy();
-    });
-    return socket;
-  }
+/** Asks for TLS (RFC 4511 §4.14.1). */
+const START_TLS = "1.3.6.1.4.1.1466.20037";
+
+/**
+ * Has the directory start TLS, with a client that is used for nothing else: what came in clear text is in its parser,
+ * and somebody in between may have written it. The library's own `startTLS` keeps the parser: the beginning of a message
+ * in clear text was completed by the first bytes of TLS, and a wrong password was right.
+ *
+ * @throws StoreUnavailable if anything but one answer has arrived. Nobody reads the socket afterwards.
+ */
+async function startTls(library: typeof Ldapts, socket: Socket, timeout: number): Promise<void> {
+  let arrived = Buffer.alloc(0);
+  socket.on("data", (chunk: Buffer) => {
+    arrived = Buffer.concat([arrived, chunk]);
+    if (arrived.length > LARGEST_ANSWER) socket.destroy();
+  });
+  const url = "ldap://directory";
+  const client = new library.Client({ url, timeout, createConnection: () => socket });
+  await client.exop(START_TLS);
+  socket.removeAllListeners("data");
+  const reader = new library.BerReader(arrived);
+  reader.readSequence();
+  if (reader.remain === reader.length) return;
+  throw new StoreUnavailable("more than the answer to StartTLS arrived in clear text");
 }

@@ -77,6 +77,8 @@ class LdapStore implements OpenUserStore {
     return this.#times.decoys;
   }
 
+  readonly failing = (): boolean => this.#access.failing();
+
   readonly connections = (): number => this.#searching.size + this.#binding.size;
 
   readonly examine = async (timeoutMs: number): Promise<string | undefined> => {

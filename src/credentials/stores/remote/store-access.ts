@@ -24,6 +24,8 @@ interface Waiting {
 }
 
 const OVER = Symbol("over");
+/** How long a store counts as failing if nobody asks it again, in milliseconds. */
+const FAILING_MS = 60_000;
 
 /**
  * Access to a remote store. Limits the number and the duration of queries, and orders them as fairly as the computation
@@ -36,6 +38,8 @@ export class StoreAccess {
   readonly #outage: Outage;
   readonly #waiting: HashingQueue<Waiting>;
   #running = 0;
+  /** Monotonic, in milliseconds. */
+  #failedAt = -Infinity;
 
   /** @param store its name in the log. */
   constructor(store: string, settings: AccessSettings, context: StoreContext) {
@@ -45,6 +49,10 @@ export class StoreAccess {
     this.#outage = new Outage(context.clock);
     this.#waiting = new HashingQueue(context.queue);
   }
+
+  /** See `UserStore`. */
+  readonly failing = (): boolean =>
+    this.#outage.failures > 0 && this.#context.clock.monotonic() < this.#failedAt + FAILING_MS;
 
   /**
    * Runs a query when its turn comes. Every failure of the store has the result `unavailable`.
@@ -99,6 +107,7 @@ export class StoreAccess {
   }
 
   #logFailure(reason: string): void {
+    this.#failedAt = this.#context.clock.monotonic();
     const outage = this.#outage.failed();
     if (outage === undefined) return;
     this.#context.log.error("a user store is unavailable, its users cannot log in", {

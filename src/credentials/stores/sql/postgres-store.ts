@@ -21,6 +21,7 @@ export const postgres: StoreKind<PostgresSettings> = {
     });
     return {
       ...hashStore(users, verifier),
+      failing: access.failing,
       async reload(latest) {
         if (trust.follow(latest)) await pool.renew();
       },

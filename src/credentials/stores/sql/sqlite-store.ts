@@ -27,6 +27,7 @@ export const sqlite: StoreKind<SqliteSettings> = {
     });
     return {
       ...hashStore(users, verifier),
+      failing: access.failing,
       // Each query opens the file anew.
       reload: async () => undefined,
       connections: () => thread.connections,
