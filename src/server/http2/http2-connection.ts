@@ -4,6 +4,7 @@ import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
+import { closeSession } from "../../lib/http/http2-ends.ts";
 import { cut, refuseUnderWay } from "../request/cut-request.ts";
 import { SERVED_METHODS } from "../request/intake.ts";
 import type { Pipeline } from "../request/pipeline.ts";
@@ -115,7 +116,7 @@ export class Http2Connection implements BufferHolder {
 
   /** Accepts no more requests, and closes the connection when the current ones are answered. */
   close(): void {
-    if (!this.#session.closed) this.#session.close();
+    if (!this.#session.closed) closeSession(this.#session);
   }
 
   /** Ends requests that exceed a time limit, and the connection if its frames carry almost no data. */
