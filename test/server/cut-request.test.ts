@@ -1,5 +1,6 @@
 /** Which requests are cut off when their authorization changes, and which may finish. */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { Duplex } from "node:stream";
 import { expect, it, onTestFinished } from "vitest";
 import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
 import { UNMETERED } from "../../src/core/request/client-reading.ts";
@@ -14,15 +15,20 @@ import { listening } from "../support/listening.ts";
 import { permitFor } from "../support/permit.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
 import { exchange } from "../support/raw-client.ts";
+import { until } from "../support/until.ts";
 
-/**
- * Refuses a request once the header section of this response has arrived. @returns what the client gets, and success.
- */
-async function refusedWhileAnswering(answer: string): Promise<readonly [string, boolean]> {
-  await using backend = await startRawBackend(() => ({ write: answer }));
+/** A server that forwards to one backend, and how the request under way can be refused. */
+interface Front {
+  readonly server: Server;
+  /** @returns whether the request was still under way. */
+  readonly refuse: () => boolean;
+}
+
+/** @param answered called once the header section of a response has arrived. */
+async function startFront(url: string, answered: () => void = () => undefined): Promise<Front> {
   const upstream = new Upstream(
     {
-      ...{ name: "app", targets: [backend.url], connections: 1 },
+      ...{ name: "app", targets: [url], connections: 1 },
       queue: { length: 1, timeout: 1_000 },
       timeouts: { connect: 5_000, response: 5_000, idle: 5_000 },
       websocket: { handshake: 5_000, idle: 5_000 },
@@ -30,8 +36,6 @@ async function refusedWhileAnswering(answer: string): Promise<readonly [string, 
     systemClock,
   );
   onTestFinished(() => upstream.close());
-  let refuse = (): void => undefined;
-  let refused = false;
   const forwarder = createForwarder({
     upstreams: new Map([["app", upstream]]),
     identityHeaders: IDENTITY_PRESETS.sallyport,
@@ -39,8 +43,7 @@ async function refusedWhileAnswering(answer: string): Promise<readonly [string, 
     reading: UNMETERED,
     clock: systemClock,
     observer: {
-      // Everything in the same segment is read before this.
-      upstreamAnswered: () => process.nextTick(() => refuse()),
+      upstreamAnswered: answered,
       upstreamFailed: () => undefined,
       upstreamRetried: () => undefined,
       requestMirrored: () => undefined,
@@ -48,14 +51,32 @@ async function refusedWhileAnswering(answer: string): Promise<readonly [string, 
       webSocketClosed: () => undefined,
     },
   });
-  const permit = permitFor({}, { upstream: "app" });
+  let refuse = (): boolean => false;
   const forward = (request: IncomingMessage, response: ServerResponse): void => {
     if (!(response instanceof TrackedResponse)) throw new Error("not tracked");
     response.transfer = new Transfer();
-    refuse = () => void (refused = refuseUnderWay(response, "invalid_token", "test"));
+    refuse = () => refuseUnderWay(response, "invalid_token", "test");
+    const permit = permitFor(
+      { bodyLength: request.method === "GET" ? 0 : -1 },
+      { upstream: "app" },
+    );
     void forwarder.forward(permit, request, response, response.transfer);
   };
-  await using front = await listening(createServer({ ServerResponse: TrackedResponse }, forward));
+  const server = createServer({ ServerResponse: TrackedResponse }, forward);
+  return { server, refuse: () => refuse() };
+}
+
+/**
+ * Refuses a request once the header section of this response has arrived. @returns what the client gets, and success.
+ */
+async function refusedWhileAnswering(answer: string): Promise<readonly [string, boolean]> {
+  await using backend = await startRawBackend(() => ({ write: answer }));
+  let refused = false;
+  const { server, refuse } = await startFront(backend.url, () => {
+    // Everything in the same segment is read before this.
+    process.nextTick(() => (refused = refuse()));
+  });
+  await using front = await listening(server);
   const { raw } = await exchange({ port: front.port }, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   return [raw.slice(raw.indexOf("\r\n\r\n") + 4), refused];
 }
@@ -72,4 +93,23 @@ it("sends a complete response without a body", async () => {
 it("cuts off an incomplete response", async () => {
   const answer = "HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\nok\n";
   expect((await refusedWhileAnswering(answer))[1]).toBe(true);
+});
+
+it("ends the request to the backend at once, and a connection that takes no answer soon", async () => {
+  await using backend = await startRawBackend(() => "hang");
+  const { server, refuse } = await startFront(backend.url);
+  const written: string[] = [];
+  const client = new Duplex({
+    read: () => undefined,
+    // No write is ever complete.
+    write: (chunk: Buffer) => void written.push(chunk.toString("latin1")),
+  });
+  server.emit("connection", client);
+  client.push("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n");
+  await until(() => backend.connections.some((each) => String(each.received()).includes("some")));
+  expect(refuse()).toBe(true);
+  await until(() => backend.connections.every(({ socket }) => socket.destroyed));
+  expect(client.destroyed).toBe(false);
+  expect(written.join("")).toMatch(/^HTTP\/1\.1 401 /);
+  await until(() => client.destroyed, 3_000);
 });

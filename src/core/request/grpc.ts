@@ -1,4 +1,4 @@
-import type { OutgoingResponse } from "./http-message.ts";
+import { destroyUnlessRead, type OutgoingResponse } from "./http-message.ts";
 
 /** gRPC over HTTP/2: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md. */
 
@@ -46,9 +46,6 @@ export function grpcFields(status: number, message: string): [string, string][] 
   ];
 }
 
-/** How long a client may take to read the data that was sent before the end of its call, in milliseconds. */
-const READS_WITHIN_MS = 1_000;
-
 /**
  * Ends a response that has begun, with a gRPC status in its trailers.
  *
@@ -61,7 +58,6 @@ export function endGrpcCall(response: OutgoingResponse, status: number, message:
   if (grpcTypeOf(req.method, req.headers["content-type"]) === undefined) return false;
   response.addTrailers(grpcFields(grpcStatusOf(status), message));
   response.end();
-  const timer = setTimeout(() => response.destroy(), READS_WITHIN_MS).unref();
-  response.once("close", () => clearTimeout(timer));
+  destroyUnlessRead(response);
   return true;
 }

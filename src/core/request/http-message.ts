@@ -94,3 +94,12 @@ export interface TrackedOutgoing extends OutgoingResponse {
   /** Ends the request without a response: closes its connection, or resets its stream. */
   abort(): void;
 }
+
+/** How long a client may take to read the end of a response that Sallyport ended early, in milliseconds. */
+const READS_WITHIN_MS = 1_000;
+
+/** Destroys a response that has ended, unless the client reads it soon. An HTTP/2 client with a window of 0 never does. */
+export function destroyUnlessRead(response: OutgoingResponse): void {
+  const timer = setTimeout(() => response.destroy(), READS_WITHIN_MS).unref();
+  response.once("close", () => clearTimeout(timer));
+}

@@ -41,6 +41,8 @@ export class Transfer {
   cors: readonly string[] | undefined;
   /** The WebSocket that the request has opened. */
   webSocket: OpenStream | undefined;
+  /** What a backend does for the request; undefined until it is forwarded. */
+  exchange: { cancel(): void } | undefined;
   /** The buffers of the request; undefined until it is forwarded. */
   holder: BufferHolder | undefined;
 }

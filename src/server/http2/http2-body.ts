@@ -2,6 +2,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import type { BufferedBytes } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
+import { destroyStream } from "../../lib/http/http2-ends.ts";
 import { pushTo, replacePush } from "../../lib/node-internals/stream-push.ts";
 import { type BlockTaker, ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
 
@@ -64,8 +65,7 @@ export class Http2Body implements BlockTaker {
   #end(): boolean {
     this.#coalescer.flush();
     if (!this.#whole && this.#stream.closed) {
-      // Not immediately: Node continues to use the stream after this call.
-      process.nextTick(() => this.#stream.destroy());
+      destroyStream(this.#stream, this.#stream.rstCode ?? 0);
       return false;
     }
     this.#whole = true;

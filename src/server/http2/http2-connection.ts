@@ -4,6 +4,7 @@ import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
+import { closeSession } from "../../lib/http/http2-ends.ts";
 import { cut, refuseUnderWay } from "../request/cut-request.ts";
 import { SERVED_METHODS } from "../request/intake.ts";
 import type { Pipeline } from "../request/pipeline.ts";
@@ -61,6 +62,8 @@ export class Http2Connection implements BufferHolder {
   /** Whether the client has sent its settings, which come first. */
   #begun = false;
   #announced = false;
+  /** Whether the client sends nothing more. */
+  #ended = false;
   /** Since when no request is in progress, in milliseconds. */
   #idleSince = performance.now();
   /** Bytes of heads and bodies of finished requests. */
@@ -72,9 +75,9 @@ export class Http2Connection implements BufferHolder {
     this.#options = options;
     const session = startHttp2(socket, settings().limits);
     this.#session = session;
-    // The client sends nothing more. Answers can still be sent, but a WebSocket needs both directions.
     socket.once("end", () => {
-      for (const response of this.responses) if (response.req.isTunnel) response.abort();
+      this.#ended = true;
+      this.#endIncomplete();
     });
     // Invalid frames, or a lost connection: Node reports the error to the client, and closes the connection.
     session.on("error", ignore);
@@ -115,7 +118,7 @@ export class Http2Connection implements BufferHolder {
 
   /** Accepts no more requests, and closes the connection when the current ones are answered. */
   close(): void {
-    if (!this.#session.closed) this.#session.close();
+    if (!this.#session.closed) closeSession(this.#session);
   }
 
   /** Ends requests that exceed a time limit, and the connection if its frames carry almost no data. */
@@ -180,6 +183,20 @@ export class Http2Connection implements BufferHolder {
     const response = new Http2Response(stream, request, headBytes, this);
     this.responses.add(response);
     this.#pass(head, request, response);
+    if (this.#ended) this.#endIncomplete();
+  }
+
+  /**
+   * Ends the requests that a client that sends nothing more cannot complete, once all that has arrived is read, and the
+   * connection after the other ones. A WebSocket needs both directions.
+   */
+  #endIncomplete(): void {
+    setImmediate(() => {
+      for (const response of this.responses) {
+        if (response.req.isTunnel || !response.req.complete) response.abort();
+      }
+      this.close();
+    });
   }
 
   over(response: Http2Response): void {

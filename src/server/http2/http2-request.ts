@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
+import { finishStream } from "../../lib/http/http2-ends.ts";
 import { Http2Body, type Http2BodyOptions } from "./http2-body.ts";
 import { valuesByName } from "./http2-fields.ts";
 import type { Http2Head } from "./http2-head.ts";
@@ -14,9 +15,6 @@ declare module "node:http2" {
     [REQUEST]?: Http2Request;
   }
 }
-
-/** Error code of a graceful end (RFC 9113 §7). */
-const NO_ERROR = 0;
 
 /** Never written to. */
 const NONE: string[] = [];
@@ -114,7 +112,7 @@ export class Http2Request implements IncomingRequest {
 
   /** Ends the stream without an error, since the answer was sent (RFC 9113 §8.1). */
   abandon(): void {
-    if (!this.#stream.closed) this.#stream.close(NO_ERROR);
+    finishStream(this.#stream);
   }
 
   pause(): this {

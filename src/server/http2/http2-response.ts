@@ -4,6 +4,7 @@ import type { TunnelStream } from "../../core/request/forwarder.ts";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
+import { destroyStream, sendTrailers } from "../../lib/http/http2-ends.ts";
 import type { Http2Request } from "./http2-request.ts";
 import { http2Fields, valuesByName } from "./http2-fields.ts";
 import { listenForTrailers, listenTo, listenToDrain } from "./response-events.ts";
@@ -56,6 +57,8 @@ export class Http2Response
   #listensForDrain = false;
   #trailers: readonly [string, string][] = NONE;
   #finished = false;
+  /** Whether the stream is about to be reset. */
+  #isAborted = false;
 
   /** The bytes that had passed at the last check, and when that number last changed. */
   #passed = 0;
@@ -85,7 +88,7 @@ export class Http2Response
   }
 
   get destroyed(): boolean {
-    return this.#stream.destroyed || this.#stream.closed;
+    return this.#isAborted || this.#stream.destroyed || this.#stream.closed;
   }
 
   get writableEnded(): boolean {
@@ -105,7 +108,7 @@ export class Http2Response
   }
 
   get isCurrent(): boolean {
-    return this.#state !== "over";
+    return this.#state !== "over" && !this.#isAborted;
   }
 
   /** The bytes of the head and the bodies that have passed. */
@@ -130,8 +133,8 @@ export class Http2Response
 
   /** Resets the stream, even if the client does not read. */
   abort(code = INTERNAL_ERROR): void {
-    if (!this.#stream.closed) this.#stream.close(code);
-    this.#stream.destroy();
+    this.#isAborted = true;
+    destroyStream(this.#stream, code);
   }
 
   destroy(): void {
@@ -230,7 +233,8 @@ export class Http2Response
   }
 
   onWantTrailers(): void {
-    this.#stream.sendTrailers(valuesByName(this.#trailers.flat()));
+    if (this.#isAborted) return;
+    sendTrailers(this.#stream, valuesByName(this.#trailers.flat()));
     this.#finished = true;
     this.#over();
   }

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
-import type { TrackedOutgoing } from "../../core/request/http-message.ts";
+import { destroyUnlessRead, type TrackedOutgoing } from "../../core/request/http-message.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
 import { errorAnswer, forGrpc } from "../request/write-answer.ts";
 import { lingeringClose } from "./lingering-close.ts";
@@ -69,14 +69,16 @@ function afterPendingResponses(socket: Duplex, next: () => void): void {
   else response.once("close", () => afterPendingResponses(socket, next));
 }
 
-/** Responds to the current request in place of its handler. */
+/** Ends the current request, and responds to it in place of its handler. */
 export function interrupt(error: GateError, response: TrackedOutgoing, realm: string): void {
   const requestId = requestIdOf(response.req.headers["x-request-id"], response.id);
   const refusal = errorAnswer(error, response.id, requestId, realm);
   const answer = forGrpc(refusal, error, response.req);
   response.interruption ??= error.reason ?? error.code;
+  response.transfer?.exchange?.cancel();
   response.whole = true;
   response.writeHead(answer.status, [...answer.headers, ...(response.transfer?.cors ?? [])]);
   response.end(answer.body);
+  destroyUnlessRead(response);
   if (answer.logged !== undefined) response.statusCode = answer.logged;
 }

@@ -24,7 +24,8 @@ export function cut(socket: Duplex, reason: string): void {
 }
 
 /**
- * Ends a request: with an answer if none has begun, otherwise by closing its connection or resetting its stream.
+ * Ends a request: first what the backend does for it, then the request itself, with an answer if none has begun, otherwise by
+ * closing its connection or resetting its stream. Nothing of this waits for the client.
  *
  * @param reason the reason in the log line, instead of the code of the error.
  * @returns whether it was still under way.
@@ -38,6 +39,7 @@ export function refuseUnderWay(
   // The answer is complete, or about to be.
   if (!response.isCurrent || response.whole || response.transfer?.arrived === true) return false;
   response.blame(reason);
+  response.transfer?.exchange?.cancel();
   const refusal = typeof error === "string" ? new GateError(error) : error;
   if (
     response.headersSent &&

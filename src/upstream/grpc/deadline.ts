@@ -49,6 +49,7 @@ export function withinDeadline(
       transfer.abortReason = "response_timeout";
       if (response.headersSent) breakOff(response, error);
       else reject(error);
+      transfer.exchange?.cancel();
     },
     Math.min(ms, LONGEST_MS),
   );

@@ -45,6 +45,7 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
     this.#answer = new ClientAnswer(permitted, this.#slot);
     this.#limits = upstream.answerLimitsFor(permit.route);
     transfer.holder = this.#slot;
+    transfer.exchange = this;
   }
 
   /** Resolves and rejects like `Forwarder.forward`. */
@@ -211,11 +212,17 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
       if (permit.identity !== undefined) settings.reading.served(request.socket);
       return this.#completion.resolve();
     }
+    this.cancel();
+  };
+
+  /** Ends what the backend is still doing. The client may get an answer from elsewhere. */
+  cancel(): void {
+    if (this.#isOver) return;
     const { target } = this.#slot;
     this.#end("aborted");
     target?.pool.withdraw?.(this);
     this.#control?.abort(new BackendFault("client_gone"));
-  };
+  }
 
   #end(brokeOff: UpstreamErrorReason): void {
     const { transfer } = this.#permitted;

@@ -8,6 +8,7 @@ import { connectTo, type Route } from "../http1/connect.ts";
 import { ControlFrames } from "./control-frames.ts";
 import { BackendStream } from "./backend-stream.ts";
 import { Liveness, type Silences } from "./liveness.ts";
+import { destroySession } from "../../lib/http/http2-ends.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
 import { SESSION_OPTIONS } from "./session-options.ts";
 import { BackendFault } from "../http/faults.ts";
@@ -144,8 +145,7 @@ export class BackendSession extends TimeoutEntry {
     this.#state = "closed";
     this.list?.cancel(this);
     this.#liveness.rest();
-    this.#session?.destroy();
-    this.#socket.destroy();
+    destroySession(this.#session, this.#socket);
   }
 
   #onConnect(): void {

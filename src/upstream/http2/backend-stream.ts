@@ -1,11 +1,11 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
-import { GateError } from "../../core/request/errors.ts";
 import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
 import type { RequestControl } from "../http/connection.ts";
 import { countGarbage } from "../http/scavenger.ts";
 import { headersOf } from "../headers/incoming-headers.ts";
 import { RequestBody } from "../http/request-body.ts";
 import { BodyWriter } from "../http1/request-writer.ts";
+import { resetStream, sendTrailers } from "../../lib/http/http2-ends.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
 import { limitedFields, requestFields, responseHead } from "./backend-fields.ts";
 import { listenTo, readFrom } from "./stream-events.ts";
@@ -113,11 +113,11 @@ export class BackendStream implements Connection, RequestControl {
 
   /** Refused trailers end the request, so that the backend does not consider it complete. */
   #sendTrailers(stream: ClientHttp2Stream): void {
+    if (this.#over) return;
     try {
-      stream.sendTrailers(headersOf(this.#request.trailers?.() ?? []));
+      sendTrailers(stream, headersOf(this.#request.trailers?.() ?? []));
     } catch (error) {
-      if (!(error instanceof GateError)) throw error;
-      this.abort(error);
+      this.abort(asError(error));
     }
   }
 
@@ -131,7 +131,7 @@ export class BackendStream implements Connection, RequestControl {
   added(stream: ClientHttp2Stream, chunk: Buffer | null): void {
     if (chunk === null) this.#isCut ||= stream.closed;
     else if ((this.#waiting += 1) > MAX_PARTS) {
-      setImmediate(() => this.abort(new BackendFault("invalid_http2", "too many small parts")));
+      this.abort(new BackendFault("invalid_http2", "too many small parts"));
     }
   }
 
@@ -164,7 +164,7 @@ export class BackendStream implements Connection, RequestControl {
   onEnd(): void {
     if (this.#isCut) return this.onClose();
     // A backend that responds before the end of the body may not read the rest.
-    if (!this.#sent) this.#stream?.close(nodeHttp2().constants.NGHTTP2_NO_ERROR);
+    if (!this.#sent) this.#reset(nodeHttp2().constants.NGHTTP2_NO_ERROR);
     this.#leave();
     this.#handler.onResponseEnd(this, this.#trailers);
   }
@@ -178,8 +178,12 @@ export class BackendStream implements Connection, RequestControl {
   /** Ends the request, and notifies the backend. */
   abort(error: Error): void {
     if (this.#over) return;
-    this.#stream?.close(nodeHttp2().constants.NGHTTP2_CANCEL);
+    this.#reset(nodeHttp2().constants.NGHTTP2_CANCEL);
     this.#fail(error);
+  }
+
+  #reset(code: number): void {
+    if (this.#stream !== undefined) resetStream(this.#stream, code);
   }
 
   #fail(error: Error): void {

@@ -40,6 +40,11 @@ export class HandshakeClient extends EventEmitter<{ close: [] }> implements Buff
     return this.#refusal;
   }
 
+  /** Ends the handshake with the backend. The client gets its answer from elsewhere. */
+  cancel(): void {
+    this.#onClose();
+  }
+
   /** Detaches from the client; its next reader gets the early data first. */
   handOver(): void {
     this.#detach();

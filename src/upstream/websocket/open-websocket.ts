@@ -23,8 +23,8 @@ const CLOSE_REASONS: Readonly<Record<StreamEnd, string>> = {
 /** The time limit for the closing handshake, in milliseconds. */
 const CLOSING_HANDSHAKE_MS = 2_000;
 /**
- * The time for the current frame and for both sides to close after the token expired or the route was closed, in
- * milliseconds. The documented limit is a second in all; the rest is for detecting the end.
+ * The time for the current frame and for both sides to close after the token expired, the route was closed, or one side has
+ * left, in milliseconds. The documented limit is a second in all; the rest is for detecting the end.
  */
 const AFTER_END_MS = 700;
 
@@ -104,6 +104,10 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
       this.#closeBackend();
       this.#closed.resolve();
     });
+    // A side that keeps its half open after the other one has left would hold both until `idleMs`. The client gets all
+    // that the backend sent before.
+    duplex.once("end", () => this.#endWithin(AFTER_END_MS));
+    duplex.once("finish", () => this.#endWithin(AFTER_END_MS));
     duplex.once("error", () => this.#destroy());
     backend.once("error", () => this.#destroy());
     client.holds(this);

@@ -55,6 +55,7 @@ export class WebSockets {
     const end = clientEndOf(context, context.transfer, this.#settings.buffered);
     const client = new HandshakeClient(end, context.head);
     end.holds(client);
+    context.transfer.exchange = client;
     const answer = await this.#shakeHands(context, client).finally(() => client.handOver());
     return typeof answer === "number" ? answer : this.#keepOpen(context, end, answer);
   }
