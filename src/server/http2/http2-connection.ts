@@ -4,6 +4,7 @@ import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 import { cut, refuseUnderWay } from "../request/cut-request.ts";
 import { SERVED_METHODS } from "../request/intake.ts";
 import type { Pipeline } from "../request/pipeline.ts";
@@ -74,7 +75,9 @@ export class Http2Connection implements BufferHolder {
     this.#session = session;
     // The client sends nothing more. Answers can still be sent, but a WebSocket needs both directions.
     socket.once("end", () => {
-      for (const response of this.responses) if (response.req.isTunnel) response.abort();
+      callEach(this.responses, (response) => {
+        if (response.req.isTunnel) response.abort();
+      });
     });
     // Invalid frames, or a lost connection: Node reports the error to the client, and closes the connection.
     session.on("error", ignore);
@@ -122,7 +125,7 @@ export class Http2Connection implements BufferHolder {
   look(): void {
     const now = performance.now();
     const { timeouts } = this.#options.settings();
-    for (const response of this.responses) this.#lookAt(response, now);
+    callEach(this.responses, (response) => this.#lookAt(response, now));
     if (this.#isFlood()) {
       this.#options.observer.requestRefused("http2_flood");
       cut(this.socket, "http2_flood");

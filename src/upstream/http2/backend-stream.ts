@@ -1,5 +1,4 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
-import { GateError } from "../../core/request/errors.ts";
 import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
 import type { RequestControl } from "../http/connection.ts";
 import { countGarbage } from "../http/scavenger.ts";
@@ -116,8 +115,7 @@ export class BackendStream implements Connection, RequestControl {
     try {
       stream.sendTrailers(headersOf(this.#request.trailers?.() ?? []));
     } catch (error) {
-      if (!(error instanceof GateError)) throw error;
-      this.abort(error);
+      this.abort(asError(error));
     }
   }
 
