@@ -154,10 +154,8 @@ describe("one of several targets", () => {
     const { tell } = of();
     const answers = [];
     for (let i = 0; i < 8; i += 1) answers.push(await tell("POST"));
-    expect(answers.map((answer) => answer.status).toSorted()).toEqual([
-      ...Array(7).fill(200),
-      status,
-    ]);
+    const failed = answers.filter((answer) => answer.status !== 200);
+    expect(failed.map((answer) => answer.status)).toEqual([status]);
     expect(answers.filter(({ body }) => body === "odd")).toHaveLength(3);
   });
 
