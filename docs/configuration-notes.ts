@@ -145,10 +145,10 @@ them. Monitor mode counts as open. The message names both routes and both paths.
   catch-all that requires a token.
 
 With \`stripPrefix\`, the backend gets the prefix in \`X-Forwarded-Prefix\`. If a route changes the path or the \`Host\`, Sallyport maps
-\`Location\`, \`Content-Location\`, \`Refresh\` and the \`Path\` of cookies back if they point to this backend; \`rewrite.responses\` turns
-that on or off. It leaves a path alone that already begins with the prefix, since the backend has read \`X-Forwarded-Prefix\`; with
-\`responses: true\`, it maps such a path like any other. It does not change URLs in bodies. [backends.md](../backends.md) shows how to
-configure frameworks.
+\`Location\`, \`Content-Location\`, \`Refresh\` and the \`Path\` of cookies back if they point to this backend, by a path, by the \`Host\`
+that it got, or by the address of its target; \`rewrite.responses\` turns that on or off. It leaves a path alone that already begins with
+the prefix, since the backend has read \`X-Forwarded-Prefix\`; with \`responses: true\`, it maps such a path like any other. It does not
+change URLs in bodies. [backends.md](../backends.md) shows how to configure frameworks.
 
 \`requestHeaders\` and \`responseHeaders\`: \`set\` replaces every field of this name, in any spelling that a backend could read as the same
 name (\`X_Tenant\`), \`add\` adds a field, \`remove\` removes all of them. Values may contain \`\${claim:NAME}\`, \`\${subject}\`,

@@ -63,7 +63,7 @@ export function clientFields(
 ): string[] {
   const { route, request } = permit;
   if (route.mapsAnswers === true && origin !== undefined) {
-    mapAnswerBack(headers, permit, backendHost(permit, origin));
+    mapAnswerBack(headers, permit, [backendHost(permit, origin), origin.authority]);
   }
   const fields = responseHeaders(headers, request.requestId, status);
   if (cors !== undefined) addCors(fields, headers, cors);
