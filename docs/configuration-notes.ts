@@ -145,10 +145,10 @@ them. Monitor mode counts as open. The message names both routes and both paths.
   catch-all that requires a token.
 
 With \`stripPrefix\`, the backend gets the prefix in \`X-Forwarded-Prefix\`. If a route changes the path or the \`Host\`, Sallyport maps
-\`Location\`, \`Content-Location\`, \`Refresh\` and the \`Path\` of cookies back if they point to this backend; \`rewrite.responses\` turns
-that on or off. It leaves a path alone that already begins with the prefix, since the backend has read \`X-Forwarded-Prefix\`; with
-\`responses: true\`, it maps such a path like any other. It does not change URLs in bodies. [backends.md](../backends.md) shows how to
-configure frameworks.
+\`Location\`, \`Content-Location\`, \`Refresh\` and the \`Path\` of cookies back if they point to this backend, by a path, by the \`Host\`
+that it got, or by the address of its target; \`rewrite.responses\` turns that on or off. It leaves a path alone that already begins with
+the prefix, since the backend has read \`X-Forwarded-Prefix\`; with \`responses: true\`, it maps such a path like any other. It does not
+change URLs in bodies. [backends.md](../backends.md) shows how to configure frameworks.
 
 \`requestHeaders\` and \`responseHeaders\`: \`set\` replaces every field of this name, in any spelling that a backend could read as the same
 name (\`X_Tenant\`), \`add\` adds a field, \`remove\` removes all of them. Values may contain \`\${claim:NAME}\`, \`\${subject}\`,
@@ -172,7 +172,7 @@ Routes without \`rewrite\` never conflict: each request has one route, and the b
   408 and 429 denies it, and any other status counts as unavailable. \`claims\` contains the claims that other parts of the configuration
   name. The query is not sent.`,
 
-  upstreams: `If an upstream has several targets, Sallyport ejects a target for \`ejection.for\` at once if it cannot connect to the target, or if the target sends nothing between a request and its time-out or disconnect; otherwise after \`ejection.failures\` failures in a row. After that time, the target gets one request at a time until it has answered one, and for another \`ejection.for\` only requests that Sallyport can retry. So a target that dies costs only the requests that it had, and one that stays dead costs no more. With \`health\`, Sallyport also stops using a target whose checks fail. If no target remains, it uses all. Each thread decides by itself. All kinds of \`balance\` respect \`weight\` except \`first\` (the first usable target in the list): \`roundRobin\`, \`leastRequests\` (fewest in flight), \`random2\` (the less busy of two random targets), \`clientHash\`
+  upstreams: `If an upstream has several targets, Sallyport ejects a target for \`ejection.for\` at once if it cannot connect to the target, otherwise after \`ejection.failures\` failures in a row: a request that times out or breaks off, or a status of 500 or more. One request that the target never answers does not eject it. After that time, the target gets one request at a time until it has answered one, and for another \`ejection.for\` only requests that Sallyport can retry. So a target that dies costs only the requests that it had, one that hangs costs \`ejection.failures\` more at most, and one that stays dead costs no more. With \`health\`, Sallyport also stops using a target whose checks fail. If no target remains, it uses all. Each thread decides by itself. All kinds of \`balance\` respect \`weight\` except \`first\` (the first usable target in the list): \`roundRobin\`, \`leastRequests\` (fewest in flight), \`random2\` (the less busy of two random targets), \`clientHash\`
   (a client stays with its target).
 
 Sallyport retries a request at another target if it was not sent, or if its connection broke before the response and its method is

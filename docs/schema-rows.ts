@@ -109,7 +109,8 @@ function pluralOf(schema: JsonSchema): string {
 function valuesIn(schema: JsonSchema): string[] {
   const { minimum, maximum, pattern = "", items } = schema;
   const words = schema.enum ?? (schema.const === undefined ? [] : [schema.const]);
-  if (words.length > 0) return words.map((word) => code(String(word)));
+  // A status may be a number or a text.
+  if (words.length > 0) return [...new Set(words.map(String))].map(code);
   if (schema.type === "number") return ["any number"];
   if (schema.type === "integer") return [`${minimum ?? "…"} to ${maximum ?? "…"}`];
   if (pattern.endsWith("^unlimited$")) return [`a size or ${code("unlimited")}`];

@@ -4,6 +4,7 @@ import { REVOKE, TELL } from "./scripts.ts";
 import type { StateConnection } from "./state-connection.ts";
 import type { StateKeys } from "./state-keys.ts";
 import { endOf, writeAttempt, writeRevocation } from "./wire.ts";
+import { callEach } from "../lib/async/isolation.ts";
 
 /** How long the server keeps events for replicas that start later, in milliseconds after the last event. */
 const KEPT_MS = 24 * 3_600_000;
@@ -95,7 +96,7 @@ export class Outbox {
       this.#revocations.unshift(...some);
       throw error;
     }
-    for (const { stored } of some) stored();
+    callEach(some, ({ stored }) => stored());
   }
 
   async #sendAttempts(through: (publish: Publish) => Promise<unknown>): Promise<void> {

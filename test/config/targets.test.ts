@@ -38,6 +38,18 @@ test("a retry on an unknown cause is refused", async () => {
   expect(problems.map(({ message }) => message.split(" ")[0])).toEqual(["routes[0].retry.on[0]"]);
 });
 
+test("a retry on a status may be a number or a text", async () => {
+  const text = `${SMALLEST}routes: [{ name: r, upstream: app, retry: { on: [connect, 503, "504"] } }]\n`;
+  const { configuration } = await load(text);
+  expect(configuration.routes[0]?.retry?.on).toEqual(["connect", "503", "504"]);
+  const wrong = text.replace("503", "500");
+  expect((await problemsOf(wrong)).map(({ message }) => message)).toEqual([
+    expect.stringMatching(
+      /^routes\[0\]\.retry\.on\[1\] must be one of connect, stale, 502, 503, 504/,
+    ),
+  ]);
+});
+
 test("resolve without a name is refused", async () => {
   const text = `server: { tls: off }\nupstreams: { app: { targets: ["http://10.0.0.1", "unix:/a", "http://[::1]:1"], resolve: {} } }\n`;
   const problems = await problemsOf(text);

@@ -30,6 +30,7 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   rate_limited: 429,
   concurrency_limited: 429,
   request_timeout: 408,
+  deadline_exceeded: 408,
   body_too_large: 413,
   expectation_failed: 417,
   underscore_header: 400,

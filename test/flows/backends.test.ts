@@ -6,7 +6,7 @@ import { startEchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
 import { closedPort, startSilentServer } from "../support/dead-ends.ts";
 import { useSallyport } from "../support/pair.ts";
-import { startRawBackend, type RawScript } from "../support/raw-backend.ts";
+import { startRawBackend, type RawBackend, type RawScript } from "../support/raw-backend.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 import { useSharedSallyport } from "../support/shared-sallyport.ts";
@@ -245,4 +245,26 @@ describe("an idle connection that the backend closes as it is used again", () =>
     });
     backend.forget();
   }
+});
+
+describe("a redirect of a backend below a prefix", () => {
+  const redirecting = part(async (stack, name) => {
+    const backend: RawBackend = stack.use(
+      await startRawBackend(({ startLine }) => {
+        const path = startLine.includes("own")
+          ? `${backend.url}/next`
+          : "https://elsewhere.test/next";
+        return { write: `HTTP/1.1 302 Found\r\nLocation: ${path}\r\nContent-Length: 0\r\n\r\n` };
+      }),
+    );
+    return {
+      ...{ backend, upstream: { targets: [backend.url] } },
+      route: { auth: "none", rewrite: { stripPrefix: `/${name}` } },
+    };
+  });
+  it("to its own address becomes one that the client can follow", async () => {
+    const { gate, path } = redirecting();
+    expect((await ask(gate, path("/own"))).headers.location).toBe(path("/next"));
+    expect((await ask(gate, path("/other"))).headers.location).toBe("https://elsewhere.test/next");
+  });
 });

@@ -3,7 +3,10 @@ import { status } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { endOf, type GrpcBackend, grpcClient, startGrpcBackend } from "../support/grpc.ts";
 import { connectHttp2 } from "../support/http2-client.ts";
+import { ask, fieldsOf } from "../support/ask.ts";
 import { closedPort } from "../support/dead-ends.ts";
+import { logLine } from "../support/log-line.ts";
+import { exchange, request } from "../support/raw-client.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 
@@ -110,6 +113,41 @@ describe("calls", () => {
     expect(code).toEqual([200, "4", "application/grpc"]);
     expect(performance.now() - begun).toBeGreaterThan(150);
     await until(() => backend.cancelled() > 0, 5_000);
+  });
+
+  test("the client's deadline is no failure of the upstream or of Sallyport", async () => {
+    for (const limit of ["1n", "20m"]) {
+      await refusedWith(
+        ...[gate, token, "/test.Echo/Unary", { "grpc-timeout": limit }, message("hang")],
+      );
+    }
+    const { reason, status: logged } = await logLine(gate, { reason: "deadline_exceeded" });
+    expect([reason, logged]).toEqual(["deadline_exceeded", 408]);
+    const { body } = await ask({ port: gate.adminPort }, "/metrics");
+    expect(body).not.toMatch(/^sallyport_upstream_errors_total\{upstream="app".*\} [1-9]/m);
+    expect(body).not.toMatch(/^sallyport_http_requests_total\{route="grpc".*code="5.*\} [1-9]/m);
+  });
+
+  test("a request over HTTP/1.1 that claims to be gRPC gets real statuses", async () => {
+    const grpc = { "content-type": "application/grpc", "grpc-timeout": "1n" };
+    const tell = (path: string, bearer?: string, method = "POST") =>
+      ask(gate, path, {
+        ...{ method, headers: grpc, body: "x" },
+        ...(bearer === undefined ? {} : { token: bearer }),
+      });
+    const refused = await tell("/test.Echo/Unary");
+    expect([refused.status, refused.headers["grpc-status"]]).toEqual([401, undefined]);
+    expect(fieldsOf(refused)).toMatchObject({ success: false });
+    expect((await tell("/sales.Only/Call", token)).status).toBe(403);
+    expect((await tell("/gone.Service/Call", token)).status).toBe(502);
+    const broken = await exchange(
+      gate,
+      request([
+        ...["POST /test.Echo/Unary HTTP/1.1", "Content-Type: application/grpc"],
+        ...["Host: a", "Host: b", "Content-Length: 0"],
+      ]),
+    );
+    expect(broken.last.status).toBe(400);
   });
 
   test("cancelling reaches the backend", async () => {

@@ -124,18 +124,42 @@ describe("one of several targets", () => {
     expect(body).toContain(`sallyport_upstream_retries_total{upstream="${name}"} 1`);
   });
 
-  const [dyingUnderPosts, dyingUnderGets] = [pairedWith(reset), pairedWith(reset)];
-  it("that dies during requests fails only the one that may not be repeated", async () => {
-    const { odd, tell } = dyingUnderPosts();
+  const threeFailures = { ejection: { failures: 3 } };
+  const breaking = [pairedWith(reset, threeFailures), pairedWith(reset, threeFailures)] as const;
+  it("that breaks every request is ejected, and fails only those that may not be repeated", async () => {
+    const [underPosts, underGets] = breaking;
+    const { odd, tell } = underPosts();
     const statuses = [];
     for (let i = 0; i < 12; i += 1) statuses.push((await tell("POST")).status);
     // The backend may have executed the request, so it may not be sent again.
-    expect(statuses.filter((status) => status !== 200)).toEqual([502]);
-    expect(odd.seen()).toHaveLength(1);
-    expect(await dyingUnderGets().counted(6)).toEqual({ one: 6 });
+    expect(statuses.filter((status) => status !== 200)).toEqual([502, 502, 502]);
+    expect(odd.seen()).toHaveLength(3);
+    expect(await underGets().counted(12)).toEqual({ one: 12 });
+    expect(underGets().odd.seen()).toHaveLength(3);
   });
 
-  const stillDead = pairedWith(reset, { ejection: { for: "100ms" } });
+  const once = (fault: ReturnType<RawScript>): RawScript => {
+    let isFirst = true;
+    return () => {
+      const wasFirst = isFirst;
+      isFirst = false;
+      return wasFirst ? fault : { write: "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nodd" };
+    };
+  };
+  const limit = { timeouts: { response: "300ms" } };
+  it.each([
+    ["does not answer", 504, pairedWith(once("hang"), limit)],
+    ["breaks", 502, pairedWith(once({ write: "", then: "reset" }))],
+  ] as const)("that %s one request at a quiet hour stays in use", async (_, status, of) => {
+    const { tell } = of();
+    const answers = [];
+    for (let i = 0; i < 8; i += 1) answers.push(await tell("POST"));
+    const failed = answers.filter((answer) => answer.status !== 200);
+    expect(failed.map((answer) => answer.status)).toEqual([status]);
+    expect(answers.filter(({ body }) => body === "odd")).toHaveLength(3);
+  });
+
+  const stillDead = pairedWith(reset, { ejection: { failures: 1, for: "100ms" } });
   it("that is still down after its ejection fails no further request", async () => {
     const { odd, tell } = stillDead();
     const statuses = { GET: [] as number[], POST: [] as number[] };
@@ -172,9 +196,9 @@ describe("one of several targets", () => {
     },
   );
 
-  const hanging = pairedWith(() => "hang", { timeouts: { response: "300ms" } });
-  it("that hangs causes only one timeout", async () => {
-    expect(await hanging().counted(10)).toEqual({ one: 9, 504: 1 });
+  const hanging = pairedWith(() => "hang", { ...limit, ejection: { failures: 2 } });
+  it("that hangs causes as many timeouts as ejection.failures says", async () => {
+    expect(await hanging().counted(10)).toEqual({ one: 8, 504: 2 });
   });
 
   const failing = pair({ ejection: { failures: 3, for: "1500ms" } });

@@ -5,6 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { expectRefusal } from "../support/envelope.ts";
+import { valuesOf } from "../support/http-reader.ts";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";
 import { exchange, request } from "../support/raw-client.ts";
 
@@ -40,6 +41,17 @@ describe("Sallyport", () => {
     const bytes = request(["GET /public/x HTTP/1.0", "Host: a.example", "Host: b.example"]);
     expectRefusal(await exchange(gate, bytes, { responses: Infinity }), 400);
     expect(backend.seen()).toEqual([]);
+  });
+
+  it("gives the backend the target's host if an HTTP/1.0 client sends none", async () => {
+    const { gate, backend } = standing();
+    // RFC 9112 §3.2: a request over HTTP/1.1 has a host.
+    expect((await exchange(gate, request(["GET /public/x HTTP/1.0"]))).last.status).toBe(200);
+    const headers = backend.requests()[0]?.headers ?? [];
+    expect(valuesOf(headers, "host")).toEqual([new URL(backend.url).host]);
+    expect(valuesOf(headers, "x-forwarded-host")).toEqual([]);
+    expect(valuesOf(headers, "forwarded").join()).toMatch(/^for=127\.0\.0\.1;proto=https$/);
+    expect(headers.filter(([, value]) => value === "" || value.includes('""'))).toEqual([]);
   });
 
   it.each(FORWARDED)("accepts %s", async (host) => {

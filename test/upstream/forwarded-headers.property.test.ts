@@ -32,10 +32,13 @@ describe("from an untrusted peer", () => {
         const honest = { authority, peer, client: peer, secure };
         const got = new ForwardedHeaders().for(requestWith({ ...honest, rawHeaders: lies.flat() }));
         expect(got).toEqual(new ForwardedHeaders().for(requestWith(honest)));
-        expect(pairsOf(got).map(([name]) => name.toLowerCase())).toEqual(
-          expect.arrayContaining(NAMES),
-        );
-        expect(got.length).toBe(2 * NAMES.length);
+        // A request without a host has none to report.
+        const known = NAMES.filter((name) => authority !== "" || name !== "x-forwarded-host");
+        expect(
+          pairsOf(got)
+            .map(([name]) => name.toLowerCase())
+            .toSorted(),
+        ).toEqual(known.toSorted());
       }),
     );
   });
@@ -68,7 +71,7 @@ describe("from a trusted proxy", () => {
         const got = [...new ForwardedHeaders().for(request)];
         for (const [name, ours] of [
           ["x-forwarded-for", peer],
-          ["forwarded", `host="${authority}";proto=https`],
+          ["forwarded", `${authority === "" ? "" : `host="${authority}";`}proto=https`],
         ] as const) {
           const before = valuesIn(rawHeaders, name).filter((value) => value !== "");
           const [list = "", another] = valuesIn(got, name);

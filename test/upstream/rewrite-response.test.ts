@@ -3,15 +3,15 @@ import type { RouteRewrite } from "../../src/core/route/route.ts";
 import { mapAnswerBack } from "../../src/upstream/headers/rewrite-response.ts";
 import { permitFor } from "../support/permit.ts";
 
-function located(location: string, rewrite: RouteRewrite, host = "api.example.com"): unknown {
+function located(location: string, rewrite: RouteRewrite, ...hosts: readonly string[]): unknown {
   const headers = { location };
-  mapAnswerBack(headers, permitFor({}, { rewrite }), host);
+  mapAnswerBack(headers, permitFor({}, { rewrite }), ["api.example.com", ...hosts]);
   return headers.location;
 }
 
 function cookie(text: string, rewrite: RouteRewrite): unknown {
   const headers = { "set-cookie": [text] };
-  mapAnswerBack(headers, permitFor({}, { rewrite }), "api.example.com");
+  mapAnswerBack(headers, permitFor({}, { rewrite }), ["api.example.com"]);
   return headers["set-cookie"][0];
 }
 
@@ -45,6 +45,15 @@ describe("a URL in a response", () => {
 
   test("with an internal host becomes a path", () => {
     expect(located("http://10.0.0.1:8080/a?b", SHOP, "10.0.0.1:8080")).toBe("/shop/a?b");
+  });
+
+  test("with the target's own address becomes a path, although the backend got the client's host", () => {
+    expect(located("http://10.0.0.1:8080/a?b", SHOP, "10.0.0.1:8080")).toBe("/shop/a?b");
+    expect(located("http://10.0.0.1:8080/shop/a", SHOP, "10.0.0.1:8080")).toBe("/shop/a");
+    expect(located("http://10.0.0.2:8080/a", SHOP, "10.0.0.1:8080")).toBe("http://10.0.0.2:8080/a");
+    expect(located("http://api.example.com/a", SHOP, "10.0.0.1:8080")).toBe(
+      "http://api.example.com/shop/a",
+    );
   });
 
   test("never becomes a URL of another host", () => {

@@ -19,7 +19,10 @@ async function start(script: RawScript) {
   return { backend, source: open({ targets: [backend.url] }) };
 }
 
-function open(upstream: Pick<UpstreamOptions, "targets" | "tls">, responseMs = LONG_MS) {
+function open(
+  upstream: Pick<UpstreamOptions, "targets" | "tls" | "protocol">,
+  responseMs = LONG_MS,
+) {
   const source = openBackendVersion({
     upstream: {
       name: "app",
@@ -63,6 +66,23 @@ it("does not delay a stop if the backend is silent", async () => {
   const refused = expect(asked).rejects.toMatchObject({ reason: "version_unreachable" });
   await Promise.all([refused, source.close()]);
 });
+
+it.each(["http1", "http2", "auto"] as const)(
+  "is unknown at once if the backend of %s accepts no connection, which is not tried again",
+  async (protocol) => {
+    let connections = 0;
+    const server = createServer((socket) => {
+      connections += 1;
+      socket.destroy();
+    }).listen(0, "127.0.0.1");
+    onTestFinished(() => void server.close());
+    await once(server, "listening");
+    const target = `https://127.0.0.1:${listeningPort(server)}`;
+    const source = open({ targets: [target], protocol });
+    await expect(source.current()).rejects.toMatchObject({ reason: "version_unreachable" });
+    expect(connections).toBe(1);
+  },
+);
 
 it("closes a connection whose handshake ends after the timeout", async () => {
   await using server = await startTlsServer();

@@ -16,6 +16,7 @@ import { mergeIssuers } from "./merged-states.ts";
 import { mergeAnswers } from "./thread-queries.ts";
 import { TrafficThread } from "./traffic-thread.ts";
 import type { Traffic, TrafficChange, TrafficOptions } from "../traffic.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 
 /** Several threads that accept connections on one port and share metrics and logins. */
 export interface Threads extends Traffic {
@@ -57,7 +58,7 @@ export async function startThreads(
   await Promise.all(threads.map((thread) => thread.listening));
   setTimeout(collectStart, COLLECT_AFTER_MS).unref();
   const checks = setInterval(() => {
-    for (const thread of threads) thread.check();
+    callEach(threads, (thread) => thread.check());
   }, CHECK_EVERY_MS).unref();
   const dryRunGate = openDryRunGate(options);
   return {

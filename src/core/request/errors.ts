@@ -82,6 +82,7 @@ export const ERRORS = {
   rate_limited: { status: 429, message: "Too many requests, try again later" },
   concurrency_limited: { status: 429, message: "Too many requests at once, try again later" },
   request_timeout: { status: 408, message: "The request took too long to arrive", close: true },
+  deadline_exceeded: { status: 408, message: "The deadline of this call has passed" },
   body_too_large: { status: 413, message: "The request body is too large", close: true },
   expectation_failed: { status: 417, message: "The expectation cannot be met", close: true },
   underscore_header: {

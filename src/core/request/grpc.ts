@@ -1,16 +1,19 @@
-import { destroyUnlessRead, type OutgoingResponse } from "./http-message.ts";
+import { destroyUnlessRead, type IncomingRequest, type OutgoingResponse } from "./http-message.ts";
 
 /** gRPC over HTTP/2: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md. */
 
 const MEDIA_TYPE = /^application\/grpc(?:$|[-+;])/i;
 
-/** Returns the media type of a gRPC request; undefined for any other request. */
+/**
+ * Returns the media type of a gRPC request; undefined for any other request. gRPC needs HTTP/2: a client of HTTP/1.1 that
+ * sends its media type reads statuses.
+ */
 export function grpcTypeOf(
-  method: string | undefined,
+  { httpVersion, method }: Pick<IncomingRequest, "httpVersion" | "method">,
   contentType: string | undefined,
 ): string | undefined {
-  if (method !== "POST" || contentType === undefined || !MEDIA_TYPE.test(contentType))
-    return undefined;
+  if (httpVersion !== "2.0" || method !== "POST" || contentType === undefined) return undefined;
+  if (!MEDIA_TYPE.test(contentType)) return undefined;
   return contentType.split(";", 1)[0]?.trim();
 }
 
@@ -54,8 +57,8 @@ export function grpcFields(status: number, message: string): [string, string][] 
  */
 export function endGrpcCall(response: OutgoingResponse, status: number, message: string): boolean {
   const { req } = response;
-  if (req.httpVersion !== "2.0" || response.writableEnded || response.destroyed) return false;
-  if (grpcTypeOf(req.method, req.headers["content-type"]) === undefined) return false;
+  if (response.writableEnded || response.destroyed) return false;
+  if (grpcTypeOf(req, req.headers["content-type"]) === undefined) return false;
   response.addTrailers(grpcFields(grpcStatusOf(status), message));
   response.end();
   destroyUnlessRead(response);

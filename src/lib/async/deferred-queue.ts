@@ -1,3 +1,5 @@
+import { reportUncaught } from "./isolation.ts";
+
 /** Runs deferred work: a few tasks in each turn of the event loop, first in, first out. */
 export class DeferredQueue {
   readonly #perTurn: number;
@@ -10,7 +12,7 @@ export class DeferredQueue {
     this.#perTurn = perTurn;
   }
 
-  /** Runs the task in a later turn. Has no effect if this function is already queued. The task must not throw. */
+  /** Runs the task in a later turn. Has no effect if this function is already queued. A task that throws does not affect the others. */
   defer(work: () => void): void {
     this.#waiting.add(work);
     this.#turn();
@@ -29,7 +31,11 @@ export class DeferredQueue {
       if (done >= this.#perTurn) break;
       done += 1;
       this.#waiting.delete(work);
-      work();
+      try {
+        work();
+      } catch (error) {
+        reportUncaught(error);
+      }
     }
     if (this.#waiting.size > 0) this.#turn();
   };

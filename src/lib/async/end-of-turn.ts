@@ -1,6 +1,8 @@
+import { callEach } from "./isolation.ts";
+
 /** A write that waits for the end of the turn. */
 export interface TurnTask {
-  /** Must not throw. */
+  /** One that throws does not affect the others. It must see to its own request. */
   runAtEndOfTurn(): void;
 }
 
@@ -19,5 +21,9 @@ export function atEndOfTurn(task: TurnTask): void {
 function runAll(): void {
   const now = tasks;
   tasks = [];
-  for (const task of now) task.runAtEndOfTurn();
+  callEach(now, run);
+}
+
+function run(task: TurnTask): void {
+  task.runAtEndOfTurn();
 }

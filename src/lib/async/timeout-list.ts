@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import { reportUncaught } from "./isolation.ts";
 
 /** The longest delay that `setTimeout` supports, in milliseconds. */
 const LONGEST_MS = 2 ** 31 - 1;
@@ -12,7 +13,7 @@ export abstract class TimeoutEntry {
   /** Monotonic milliseconds. */
   deadline = 0;
 
-  /** Called when the deadline has passed and the entry has left the list. Must not throw. */
+  /** Called when the deadline has passed and the entry has left the list. One that throws does not affect the others. */
   abstract onTimeout(limit: TimeoutList): void;
 }
 
@@ -67,7 +68,11 @@ export class TimeoutList {
     let first = this.#first;
     while (first !== undefined && first.deadline <= now) {
       this.cancel(first);
-      first.onTimeout(this);
+      try {
+        first.onTimeout(this);
+      } catch (error) {
+        reportUncaught(error);
+      }
       first = this.#first;
     }
     if (first !== undefined && this.#timer === undefined) this.#schedule(first.deadline - now);

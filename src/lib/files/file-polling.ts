@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { callEach } from "../async/isolation.ts";
 
 /** In milliseconds. */
 const POLL_INTERVAL_MS = 5_000;
@@ -13,7 +14,7 @@ let timer: NodeJS.Timeout | undefined;
 export function onEachPoll(poll: () => void): { close(): void } {
   polling.add(poll);
   timer ??= setInterval(() => {
-    for (const each of polling) each();
+    callEach(polling, (each) => each());
   }, POLL_INTERVAL_MS).unref();
   return {
     close() {

@@ -4,6 +4,7 @@ import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 import { closeSession } from "../../lib/http/http2-ends.ts";
 import { cut, refuseUnderWay } from "../request/cut-request.ts";
 import { SERVED_METHODS } from "../request/intake.ts";
@@ -125,7 +126,7 @@ export class Http2Connection implements BufferHolder {
   look(): void {
     const now = performance.now();
     const { timeouts } = this.#options.settings();
-    for (const response of this.responses) this.#lookAt(response, now);
+    callEach(this.responses, (response) => this.#lookAt(response, now));
     if (this.#isFlood()) {
       this.#options.observer.requestRefused("http2_flood");
       cut(this.socket, "http2_flood");
@@ -192,9 +193,9 @@ export class Http2Connection implements BufferHolder {
    */
   #endIncomplete(): void {
     setImmediate(() => {
-      for (const response of this.responses) {
+      callEach(this.responses, (response) => {
         if (response.req.isTunnel || !response.req.complete) response.abort();
-      }
+      });
       this.close();
     });
   }

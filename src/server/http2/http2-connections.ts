@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { callEach } from "../../lib/async/isolation.ts";
 import { trackMultiplexed } from "../request/current-responses.ts";
 import { Http2Connection, type Http2ConnectionOptions } from "./http2-connection.ts";
 import type { Http2Settings } from "./http2-session.ts";
@@ -43,17 +44,17 @@ export class Http2Connections {
   change(settings: Http2Settings): void {
     this.#settings = settings;
     if (!settings.offered) this.close();
-    for (const connection of this.#open) connection.change();
+    callEach(this.#open, (connection) => connection.change());
   }
 
   /** Tells all clients to open new connections. Requests that they send until `close` are still served. */
   announceClose(): void {
-    for (const connection of this.#open) connection.announceClose();
+    callEach(this.#open, (connection) => connection.announceClose());
   }
 
   /** Closes each connection after its current requests. */
   close(): void {
-    for (const connection of this.#open) connection.close();
+    callEach(this.#open, (connection) => connection.close());
   }
 
   /** Ends what takes too long, now and repeatedly while a connection is open. */
@@ -61,7 +62,7 @@ export class Http2Connections {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     if (this.#open.size === 0) return;
-    for (const connection of this.#open) connection.look();
+    callEach(this.#open, (connection) => connection.look());
     const { header, request, keepAlive } = this.#settings.timeouts;
     const wanted = Math.min(header, request, keepAlive) / LOOKS_PER_TIMEOUT;
     const { min, max } = LOOK_EVERY_MS;

@@ -1,14 +1,11 @@
+import { CONNECTION_FIELDS } from "../../lib/http/connection-fields.ts";
 import { lowerCase } from "../../lib/text/by-name.ts";
 
-/** Fields about one connection, which HTTP/2 does not allow (RFC 9113 §8.2.2). */
-const CONNECTION_SPECIFIC = new Set([
-  ...["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"],
-]);
 /** Characters that are not allowed in a value (RFC 9110 §5.5), or that are not bytes. */
 const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
 
 /**
- * Creates the header section of a response.
+ * Creates the header section of a response, without fields that HTTP/2 forbids.
  *
  * @param fields names in any case and values, alternating.
  * @throws TypeError for a value with a control character.
@@ -18,7 +15,7 @@ export function http2Fields(status: number, fields: readonly string[]): string[]
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = lowerCase(fields[i] ?? "");
     const value = fields[i + 1] ?? "";
-    if (CONNECTION_SPECIFIC.has(name)) continue;
+    if (CONNECTION_FIELDS.has(name)) continue;
     if (NOT_IN_VALUE.test(value)) throw new TypeError("invalid character in a field value");
     section.push(name, value);
   }

@@ -6,6 +6,7 @@ import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import { destroyStream, sendTrailers } from "../../lib/http/http2-ends.ts";
 import type { Http2Request } from "./http2-request.ts";
+import { reportUncaught } from "../../lib/async/isolation.ts";
 import { http2Fields, valuesByName } from "./http2-fields.ts";
 import { listenForTrailers, listenTo, listenToDrain } from "./response-events.ts";
 
@@ -228,13 +229,26 @@ export class Http2Response
     const endStream = isLast || this.#bodiless;
     this.#waitsForTrailers = !endStream && !this.#head.includes("content-length");
     if (this.#waitsForTrailers) listenForTrailers(this.#stream);
-    this.#stream.respond(this.#head, { endStream, waitForTrailers: this.#waitsForTrailers });
+    try {
+      this.#stream.respond(this.#head, { endStream, waitForTrailers: this.#waitsForTrailers });
+    } catch (error) {
+      // Node refuses the head before it sends anything, so that an error can still be answered.
+      this.#state = "open";
+      throw error;
+    }
     this.#head = NONE;
   }
 
   onWantTrailers(): void {
     if (this.#isAborted) return;
-    sendTrailers(this.#stream, valuesByName(this.#trailers.flat()));
+    try {
+      sendTrailers(this.#stream, valuesByName(this.#trailers.flat()));
+    } catch (error) {
+      reportUncaught(error);
+      // The client must not take the answer for complete.
+      this.abort();
+      return;
+    }
     this.#finished = true;
     this.#over();
   }

@@ -8,6 +8,7 @@ import {
 import { cut } from "../request/cut-request.ts";
 import { bytesBufferedOn } from "./bytes-buffered.ts";
 import { heaviestClient } from "./heaviest-client.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 
 /** How often active connections, and those with bytes waiting, are measured, in milliseconds. */
 const SWEEP_EVERY_MS = 250;
@@ -170,7 +171,7 @@ export class ConnectionLedger implements BufferedBytes {
 
   /** Measures all active connections and the next few idle ones. */
   #sweep(): void {
-    for (const account of this.#active) this.#look(account);
+    callEach(this.#active, (account) => this.#look(account));
     let left = Math.ceil((this.#accounts.size - this.#active.size) / SWEEPS_OF_IDLE);
     for (; left > 0; left -= 1) {
       this.#rotation ??= this.#accounts.values();

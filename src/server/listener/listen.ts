@@ -16,6 +16,7 @@ import { FirstBytes } from "../../lib/http/first-bytes.ts";
 import { createHttpServer, HIGH_WATER_MARK } from "./create-server.ts";
 import type { ListenOptions, ListenChanges } from "./listen-options.ts";
 import { refuseWrongCertificate, renewContext, type ServerTls } from "../tls/tls-listener.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 
 export interface Listener {
   readonly address: string;
@@ -178,7 +179,7 @@ class HttpListener implements Listener {
 
   refuseAll(): void {
     const { observer, realm } = this.#options;
-    for (const { carrier } of this.#connections) {
+    callEach(this.#connections, ({ carrier }) => {
       let refused = 0;
       for (const response of responsesOn(carrier)) {
         if (!refuseUnderWay(response, "drain_timeout", realm())) continue;
@@ -186,7 +187,7 @@ class HttpListener implements Listener {
         refused += 1;
       }
       if (refused === 0) carrier.destroy();
-    }
+    });
   }
 
   closeAll(): void {

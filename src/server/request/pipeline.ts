@@ -180,9 +180,12 @@ export class Pipeline {
   #finish(context: RequestContext): void {
     const { clock, observer } = this.#options;
     this.#options.streams.finished(context);
-    observer.requestFinished(outcomeOf(context, clock.monotonic()));
-    context.decision?.inFlight?.release();
-    context.gate.release();
+    try {
+      observer.requestFinished(outcomeOf(context, clock.monotonic()));
+    } finally {
+      context.decision?.inFlight?.release();
+      context.gate.release();
+    }
   }
 }
 

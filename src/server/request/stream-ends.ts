@@ -4,6 +4,7 @@ import type { Identity } from "../../core/request/identity.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Revocations } from "../../core/revocation.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 import { TimingWheel } from "../../lib/async/timing-wheel.ts";
 import { refuseUnderWay } from "./cut-request.ts";
 import type { RequestContext } from "./request-context.ts";
@@ -154,8 +155,8 @@ function permitOf({ transfer, response }: RequestContext): Permit | undefined {
 }
 
 async function inTurns(endings: readonly (() => void)[]): Promise<void> {
-  for (const [index, end] of endings.entries()) {
-    if (index > 0 && index % PER_TURN === 0) await nextTurn();
-    end();
+  for (let from = 0; from < endings.length; from += PER_TURN) {
+    if (from > 0) await nextTurn();
+    callEach(endings.slice(from, from + PER_TURN), (end) => end());
   }
 }

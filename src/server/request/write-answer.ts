@@ -87,7 +87,7 @@ const OF_BODY = new Set(["content-type", "content-length", "x-content-type-optio
  * headers. Answers to others stay as they are.
  */
 export function forGrpc(answer: Answer, error: GateError, request: IncomingRequest): Answer {
-  const type = grpcTypeOf(request.method, request.headers["content-type"]);
+  const type = grpcTypeOf(request, request.headers["content-type"]);
   if (type === undefined) return answer;
   const { status } = errorRow(error.code);
   const headers = ["Content-Type", type, "Content-Length", "0"];

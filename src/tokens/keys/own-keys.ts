@@ -6,6 +6,7 @@ import {
   type OwnKey,
   type SigningKeys,
 } from "./key-ring.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 
 /** Our own keys, which depend on the time: each read may return other keys. */
 export interface OwnKeys extends SigningKeys {
@@ -55,7 +56,7 @@ export class ReplaceableKeys implements OwnKeys {
   replace(ring: KeyRing): void {
     this.#ring = ring;
     this.#inForce = keysAt(ring, this.#clock.now());
-    for (const listener of this.#listeners) listener();
+    callEach(this.#listeners, (listener) => listener());
   }
 
   onChange(listener: () => void): () => void {

@@ -8,6 +8,7 @@ import {
 import type { IdentityClaims } from "../../core/request/identity.ts";
 import type { RevocationIndex } from "./revocation-kind.ts";
 import { revocationKind } from "./revocation-kinds.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 
 /** Maximum number of entries that one call of `forget` examines: about 2 ms at worst. */
 const FORGET_AT_ONCE = 2_000;
@@ -80,7 +81,7 @@ export class RevocationList implements Revocations {
       }
     }
     this.version += 1;
-    for (const listener of this.#listeners) listener(news);
+    callEach(this.#listeners, (listener) => listener(news));
   }
 
   onChange(listener: (news: RevocationNews) => void): () => void {

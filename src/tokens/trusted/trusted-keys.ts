@@ -11,6 +11,7 @@ import {
   readTrustedKeyFile,
   type TrustedKeyContent,
 } from "./trusted-key-file.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 
 /** Observes one key file. */
 interface KeyFileState {
@@ -110,7 +111,7 @@ export class TrustedKeys {
   ): SharedSource {
     const users = new Set<() => void>();
     const changed = (): void => {
-      for (const notify of users) notify();
+      callEach(users, (notify) => notify());
       this.#notify();
     };
     const source = new Leased(this.#sourceOf(trusted, changed, files), (done) => {

@@ -24,17 +24,17 @@ function timeoutOf(rawHeaders: readonly string[]): number | undefined {
 
 /**
  * Applies the gRPC time limits to a call. The call ends at its deadline (`grpc-timeout`), even while it waits for a
- * connection; its stream to the backend is cancelled after the response to the client has been sent. A client
- * stream has no limit of its own.
+ * connection; its stream to the backend is cancelled after the response to the client has been sent. The client chose
+ * the deadline, so this is no failure of the upstream. A client stream has no limit of its own.
  * @returns a promise that resolves and rejects like that of `Forwarder.forward`.
  */
 export function withinDeadline(
   forwarded: Promise<void>,
-  { permit, upstream, response, transfer, settings }: PermittedRequest,
+  { permit, upstream, request, response, transfer }: PermittedRequest,
 ): Promise<void> {
-  const { method, rawHeaders, bodyLength } = permit.request;
+  const { rawHeaders, bodyLength } = permit.request;
   const [type] = headerValues(rawHeaders, "content-type");
-  if (grpcTypeOf(method, type) === undefined) return forwarded;
+  if (grpcTypeOf(request, type) === undefined) return forwarded;
   if (bodyLength === UNKNOWN_LENGTH) {
     transfer.idleMs = permit.route.timeouts?.idle ?? upstream.options.timeouts.idle;
   }
@@ -44,9 +44,8 @@ export function withinDeadline(
   const timer = setTimeout(
     () => {
       if (response.writableEnded || response.destroyed) return;
-      const error = new GateError("response_timeout", { reason: "response_timeout" });
-      settings.observer.upstreamFailed(upstream.name, "response_timeout");
-      transfer.abortReason = "response_timeout";
+      const error = new GateError("deadline_exceeded");
+      transfer.abortReason = "deadline_exceeded";
       if (response.headersSent) breakOff(response, error);
       else reject(error);
       transfer.exchange?.cancel();

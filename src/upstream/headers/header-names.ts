@@ -1,3 +1,4 @@
+import { CONNECTION_FIELDS } from "../../lib/http/connection-fields.ts";
 import { foldedName } from "../../lib/http/folded-name.ts";
 import { CLIENT_SUBJECT_HEADER, IDENTITY_PRESETS } from "./identity-headers.ts";
 
@@ -13,15 +14,8 @@ export const FORWARDED_NAMES: ReadonlySet<string> = new Set([
 
 /** Hop-by-hop headers (RFC 9110 §7.6.1), and headers that the proxy writes itself. */
 export const DROPPED: readonly string[] = [
-  ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"],
-  ...[
-    "proxy-authentication-info",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "http2-settings",
-  ],
+  ...CONNECTION_FIELDS,
+  ...["proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "trailer"],
   ...["host", "content-length", "expect", "x-request-id"],
   // CGI turns it into HTTP_PROXY, the variable for the proxy of the backend's own requests (CVE-2016-5385).
   "proxy",
@@ -70,8 +64,8 @@ export function isOwnRequestHeader(name: string): boolean {
 }
 
 const OWN_IN_ANSWERS = new Set([
-  ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "te", "trailer"],
-  ...["transfer-encoding", "upgrade", "content-length", "content-range", "x-request-id"],
+  ...CONNECTION_FIELDS,
+  ...["proxy-authenticate", "trailer", "content-length", "content-range", "x-request-id"],
   ...["ratelimit", "ratelimit-policy", "proxy-status"],
 ]);
 

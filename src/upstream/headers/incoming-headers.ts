@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { OutgoingResponse } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
+import { CONNECTION_FIELDS } from "../../lib/http/connection-fields.ts";
 import { lowerCase } from "../../lib/text/by-name.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 import { keepPrivate } from "./private-answers.ts";
@@ -30,8 +31,8 @@ export function headersOf(fields: readonly string[], from = 0): IncomingHttpHead
 
 /** Hop-by-hop fields (RFC 9110 §7.6.1); Node frames the message towards the client. */
 const DROPPED = new Set([
-  ...["connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"],
-  ...["proxy-authentication-info", "te", "transfer-encoding", "upgrade", "x-request-id"],
+  ...CONNECTION_FIELDS,
+  ...["proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "x-request-id"],
 ]);
 
 /** Fields about a body, which a 103 does not have. */
@@ -62,7 +63,7 @@ export function clientFields(
 ): string[] {
   const { route, request } = permit;
   if (route.mapsAnswers === true && origin !== undefined) {
-    mapAnswerBack(headers, permit, backendHost(permit, origin));
+    mapAnswerBack(headers, permit, [backendHost(permit, origin), origin.authority]);
   }
   const fields = responseHeaders(headers, request.requestId, status);
   if (cors !== undefined) addCors(fields, headers, cors);

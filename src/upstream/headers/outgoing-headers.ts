@@ -173,12 +173,16 @@ function forwardedHeaders(request: GateRequest): readonly string[] {
   const scheme = secure ? "https" : "http";
   const port = /:(\d+)$/.exec(authority)?.[1] ?? (secure ? "443" : "80");
   const node = peer.includes(":") ? `"[${peer}]"` : peer;
-  const element = `for=${node};host="${authority}";proto=${scheme}`;
+  // An HTTP/1.0 client may send no host.
+  const host = authority === "" ? "" : `host="${authority}";`;
+  const element = `for=${node};${host}proto=${scheme}`;
   const own = [
     ...["X-Forwarded-For", peer, "X-Forwarded-Proto", scheme, "X-Forwarded-Host", authority],
     ...["X-Forwarded-Port", port, "X-Real-IP", peer, "Forwarded", element],
   ];
-  return peerTrusted ? fromProxy(own, request) : own;
+  const fields = peerTrusted ? fromProxy(own, request) : own;
+  if (authority !== "") return fields;
+  return fields.filter((_text, at) => fields[at - (at % 2) + 1] !== "");
 }
 
 /** Takes over what a trusted proxy sent, and appends our own values to its lists. */

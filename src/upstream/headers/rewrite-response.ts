@@ -14,21 +14,25 @@ const COOKIE_PATH = /(;\s*path\s*=\s*)(\/[^;]*)/i;
  * the reverse of `rewritePath`. Addresses of other hosts stay unchanged, and so do paths that this route cannot reach.
  *
  * @param headers names in lower case; changed in place.
- * @param host the `Host` that the backend got.
+ * @param hosts the names of the backend: the `Host` that it got, and the target's own address.
  */
-export function mapAnswerBack(headers: IncomingHttpHeaders, permit: Permit, host: string): void {
+export function mapAnswerBack(
+  headers: IncomingHttpHeaders,
+  permit: Permit,
+  hosts: readonly string[],
+): void {
   const { location, refresh } = headers;
   const contentLocation = headers["content-location"];
   const cookies = headers["set-cookie"];
-  if (typeof location === "string") headers.location = mappedReference(location, permit, host);
+  if (typeof location === "string") headers.location = mappedReference(location, permit, hosts);
   if (typeof contentLocation === "string") {
-    headers["content-location"] = mappedReference(contentLocation, permit, host);
+    headers["content-location"] = mappedReference(contentLocation, permit, hosts);
   }
   if (typeof refresh === "string") {
     headers["refresh"] = refresh.replace(
       REFRESH,
       (_all, time: string, quote: string, url: string, end: string) =>
-        `${time}${quote}${mappedReference(url, permit, host)}${end}`,
+        `${time}${quote}${mappedReference(url, permit, hosts)}${end}`,
     );
   }
   // undici represents a single field as a string.
@@ -37,15 +41,20 @@ export function mapAnswerBack(headers: IncomingHttpHeaders, permit: Permit, host
   }
 }
 
-function mappedReference(reference: string, { route, request }: Permit, host: string): string {
+function mappedReference(
+  reference: string,
+  { route, request }: Permit,
+  hosts: readonly string[],
+): string {
   const absolute = WITH_AUTHORITY.exec(reference);
   if (absolute !== null) {
     const [, authority = "", path = "", rest = ""] = absolute;
-    if (authority.toLowerCase() !== host.toLowerCase()) return reference;
+    const host = hosts.find((each) => each.toLowerCase() === authority.toLowerCase());
+    if (host === undefined) return reference;
     const mapped = mappedPath(path === "" ? "/" : path, route);
     if (mapped === undefined) return reference;
-    // If the backend got the client's own host, scheme and host stay, too. Otherwise only the client knows the address
-    // at which it reached this proxy, so the reference becomes relative.
+    // If it names the client's own host, scheme and host stay, too. Otherwise only the client knows the address at which
+    // it reached this proxy, so the reference becomes relative.
     return host === request.authority
       ? `${reference.slice(0, reference.length - path.length - rest.length)}${mapped}${rest}`
       : `${mapped}${rest}`;
@@ -61,7 +70,7 @@ function mappedPath(path: string, { rewrite }: Route): string | undefined {
   if (!isWithin(path, add)) return undefined;
   // A backend that reads `X-Forwarded-Prefix` has already prepended it.
   if (strip !== "" && add === "" && isWithin(path, strip) && rewrite?.responses !== true) {
-    return undefined;
+    return path;
   }
   const mapped = `${strip}${path.slice(add.length)}` || "/";
   return /^\/[/\\]/.test(mapped) ? undefined : mapped;

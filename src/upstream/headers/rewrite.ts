@@ -3,10 +3,13 @@ import type { Permit } from "../../core/request/permit.ts";
 import type { Route } from "../../core/route/route.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 
-/** Returns the `Host` for the backend: the client's, the target's, or a fixed one. Empty if an HTTP/1.0 client sent none. */
+/**
+ * Returns the `Host` for the backend: the client's, the target's, or a fixed one. An HTTP/1.0 client may send none, but a
+ * request over HTTP/1.1 must have one (RFC 9112 §3.2): it gets the target's.
+ */
 export function backendHost({ route, request }: Permit, { authority }: TargetOrigin): string {
   const { hostHeader } = route;
-  if (hostHeader === undefined) return request.authority;
+  if (hostHeader === undefined) return request.authority || authority;
   return hostHeader === "target" ? authority : hostHeader.fixed;
 }
 

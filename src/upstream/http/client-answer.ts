@@ -25,21 +25,29 @@ interface Source {
   goOn(): void;
 }
 
+/** Ends the exchange. */
+interface Owner {
+  /** The rest of an answer cannot be written to the client: Node refuses a field or a trailer. */
+  unwritable(cause: unknown): void;
+}
+
 /** Writes the answer of a backend to the client. */
 export class ClientAnswer implements TurnTask {
   readonly #permitted: PermittedRequest;
   readonly #response: OutgoingResponse;
   readonly #slot: Slot;
+  readonly #owner: Owner;
   #interim = 0;
   /** The `Content-Length`; -1 without one. */
   #expected = -1;
   /** The last part of the answer, in Latin-1 to preserve every byte. It is sent at the end of the turn. */
   #last: string | undefined;
 
-  constructor(permitted: PermittedRequest, slot: Slot) {
+  constructor(permitted: PermittedRequest, slot: Slot, owner: Owner) {
     this.#permitted = permitted;
     this.#response = permitted.response;
     this.#slot = slot;
+    this.#owner = owner;
   }
 
   /**
@@ -133,11 +141,15 @@ export class ClientAnswer implements TurnTask {
     const { transfer } = this.#permitted;
     if (this.#last !== undefined || this.#response.writableEnded) return;
     transfer.arrived = transfer.bytesOut <= SMALL_ANSWER_BYTES;
-    if (trailers !== undefined && this.#expected === -1) {
-      const fields = responseTrailers(trailers);
-      if (fields.length > 0) this.#response.addTrailers(fields);
+    try {
+      if (trailers !== undefined && this.#expected === -1) {
+        const fields = responseTrailers(trailers);
+        if (fields.length > 0) this.#response.addTrailers(fields);
+      }
+      this.#response.end();
+    } catch (error) {
+      this.#owner.unwritable(error);
     }
-    this.#response.end();
   }
 
   /**
@@ -148,8 +160,12 @@ export class ClientAnswer implements TurnTask {
     const response = this.#response;
     // The client may have left in the meantime.
     if (response.destroyed || response.writableEnded) return;
-    if (this.#last !== undefined) response.end(this.#last, "latin1");
-    else if (this.#permitted.transfer.bytesOut === 0) response.flushHeaders();
+    try {
+      if (this.#last !== undefined) response.end(this.#last, "latin1");
+      else if (this.#permitted.transfer.bytesOut === 0) response.flushHeaders();
+    } catch (error) {
+      this.#owner.unwritable(error);
+    }
   }
 }
 

@@ -18,10 +18,9 @@ export function dispatchOf(
   body: Buffer | RequestBody | undefined,
   { origin, speaksHttp2 }: Pick<Target, "origin" | "speaksHttp2">,
 ): BackendRequest {
-  const { route, request } = permit;
+  const { request } = permit;
   const headers = outgoing.headers(permit);
-  const host = route.hostHeader === undefined ? request.authority : backendHost(permit, origin);
-  if (host !== "") headers.push("Host", host);
+  headers.push("Host", backendHost(permit, origin));
   const length = Buffer.isBuffer(body) ? body.length : request.bodyLength;
   if (length > 0) headers.push("Content-Length", String(length));
   const streams = speaksHttp2 && body instanceof RequestBody;

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { GateError } from "../../core/request/errors.ts";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import { TimeoutEntry, type TimeoutList } from "../../lib/async/timeout-list.ts";
 import { ClientAnswer } from "./client-answer.ts";
@@ -13,7 +14,7 @@ import { breakOff } from "../grpc/deadline.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
 import type { AnswerLimits } from "../pool/upstreams.ts";
-import { BackendFault } from "./faults.ts";
+import { asError, BackendFault } from "./faults.ts";
 
 /**
  * One permitted request and its answer, over one connection or, if it is sent again, several. Its timeout is that of the
@@ -42,7 +43,7 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
     this.#permitted = permitted;
     this.#slot = new Slot(permitted);
     if (permit.request.bodyLength !== 0) this.#body = new ClientBody(permitted, this.#slot);
-    this.#answer = new ClientAnswer(permitted, this.#slot);
+    this.#answer = new ClientAnswer(permitted, this.#slot, this);
     this.#limits = upstream.answerLimitsFor(permit.route);
     transfer.holder = this.#slot;
     transfer.exchange = this;
@@ -166,17 +167,28 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
   onResponseError(_control: RequestControl | null, error: Error): void {
     this.list?.cancel(this);
     if (this.#isOver) return;
-    const { response } = this.#permitted;
     const failure = failureOf(error);
-    if (response.headersSent) {
-      const reason = failureReason(error);
-      this.#end(reason);
-      if (reason !== "aborted") breakOff(response, failure);
-      return;
-    }
+    if (this.#permitted.response.headersSent) return this.#breakOff(error, failure);
     const where = whereToRetry(this.#attempt, failure, this.#maybeStale, this.#sentAt);
     if (where === undefined) this.#fail(failure);
     else this.#retry(where);
+  }
+
+  unwritable(cause: unknown): void {
+    if (this.#isOver) return;
+    const control = this.#control;
+    const error = asError(cause);
+    const failure = failureOf(error);
+    if (this.#permitted.response.headersSent) this.#breakOff(error, failure);
+    else this.#fail(failure);
+    control?.abort(new BackendFault("client_gone"));
+  }
+
+  /** Ends an answer that has begun. */
+  #breakOff(error: Error, failure: GateError): void {
+    const reason = failureReason(error);
+    this.#end(reason);
+    if (reason !== "aborted") breakOff(this.#permitted.response, failure);
   }
 
   get #attempt(): Attempt {

@@ -6,6 +6,7 @@ import type { TargetOrigin } from "../pool/target-origin.ts";
 import { BackendSession } from "./backend-session.ts";
 import { type PingTimes, Silences } from "./liveness.ts";
 import { BackendFault } from "../http/faults.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 
 /**
  * How long a connection without requests stays open, in milliseconds. A backend that closes it earlier reports what it
@@ -104,10 +105,10 @@ export class Http2Pool implements ConnectionPool {
     if (error !== undefined) this.#waiting = [];
     else if (this.#waiting.length > 0) this.#connect();
     const fallback = error instanceof BackendFault && error.kind === "no_http2" && this.#fallback;
-    for (const { request, handler } of waiting) {
+    callEach(waiting, ({ request, handler }) => {
       if (fallback) fallback.dispatch(request, handler);
       else handler.onResponseError(null, error ?? new BackendFault("stream_reset"));
-    }
+    });
     this.#settle();
   }
 

@@ -16,18 +16,17 @@ export interface TargetEvents {
   changed(target: Target, available: boolean, why: string): void;
 }
 
-/** Failures of a target that no longer exists, whatever the request: no connection, or no answer. */
+/** No connection: the target is gone, whatever the request. A time-out or a reset may be due to one request only. */
 const GONE: ReadonlySet<UpstreamErrorReason> = new Set([
   ...(["connect_refused", "connect_timeout", "dns", "tls"] satisfies UpstreamErrorReason[]),
-  ...(["response_timeout", "reset"] satisfies UpstreamErrorReason[]),
 ]);
 /** Repeated ejections last longer, up to this many times `for`. */
 const LONGEST_FACTOR = 10;
 
 /**
  * Tracks which of several targets can be used. A target is left out while its health checks fail, and for a while after it
- * failed requests: at once if it cannot be reached, or if a request timed out or broke off and the target has answered
- * nothing since that request was sent; otherwise after `failures` in a row. Afterwards it is on trial until it has
+ * failed requests: at once if it cannot be reached, otherwise after `failures` in a row, so that no single request can
+ * cause it (Envoy's outlier detection counts likewise). Afterwards it is on trial until it has
  * answered. If all are left out, the upstream uses all.
  */
 export class TargetStates {

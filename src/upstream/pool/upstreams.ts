@@ -1,6 +1,7 @@
 import type { Closing } from "./fair-queue.ts";
 import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { Route } from "../../core/route/route.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { type Requester, InFlightCounts } from "./in-flight-counts.ts";
@@ -182,12 +183,12 @@ export class Upstream {
       clearInterval(this.#preempting);
       this.#preempting = undefined;
     }
-    for (const requester of this.#queue.requesters()) {
+    callEach(this.#queue.requesters(), (requester) => {
       let ahead = 0;
       while (ahead < this.#queue.lengthOf(requester) && this.#preemptFor(requester, ahead)) {
         ahead += 1;
       }
-    }
+    });
   }
 
   /** Preempts a slot for a request with this many requests of the same requester ahead of it. */

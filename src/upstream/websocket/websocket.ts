@@ -21,6 +21,7 @@ import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
 import type { UpgradeContext } from "../http/permitted-request.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 
 /** `HandshakeClient` keeps the data that arrives with the handshake. */
 const NOTHING = Buffer.alloc(0);
@@ -71,7 +72,7 @@ export class WebSockets {
 
   /** Closes every WebSocket with 1001. */
   sendGoingAway(): void {
-    for (const webSocket of this.#open) webSocket.sendGoingAway();
+    callEach(this.#open, (webSocket) => webSocket.sendGoingAway());
   }
 
   /**

@@ -112,13 +112,20 @@ export function rateLimit() {
   });
 }
 
+/** Statuses are written as numbers, too, as elsewhere in the file. */
+function retryCause() {
+  return z
+    .literal(["connect", "stale", "502", "503", "504", 502, 503, 504])
+    .transform((written) => (typeof written === "number" ? (`${written}` as const) : written));
+}
+
 export function retry() {
   return z
     .strictObject({
       attempts: whole(0, 5).default(1).describe("Maximum number of retries"),
       on: z
-        .array(z.enum(["connect", "stale", "502", "503", "504"]))
-        .default(["connect", "stale"])
+        .array(retryCause())
+        .prefault(["connect", "stale"])
         .describe(
           "connect: no connection. stale: the connection closed before the response. Statuses: only for idempotent methods",
         ),

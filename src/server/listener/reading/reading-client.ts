@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { reportUncaught } from "../../../lib/async/isolation.ts";
 import { startReading, stopReading } from "../../../lib/node-internals/node-sockets.ts";
 import type { SharedUsage } from "./shared-usage.ts";
 
@@ -76,7 +77,12 @@ export class ReadingClient {
     this.#resumed = line === this.paused ? this.#resumed + 1 : 0;
     for (const [socket, next] of line) {
       line.delete(socket);
-      next();
+      try {
+        next();
+      } catch (error) {
+        // The connections of other clients still get their turn.
+        reportUncaught(error);
+      }
       return;
     }
   }
