@@ -33,6 +33,23 @@ describe("refused", () => {
     ["an IPv6 address without brackets", server('listen: "::1:80"'), "server.listen"],
     ["an invalid network", server('trustedProxies: ["10.0.0.0/33"]'), "server.trustedProxies[0]"],
     ["a host name as a network", server("trustedProxies: [proxy]"), "server.trustedProxies[0]"],
+    ...["X-Forwarded-For", "X-Forwarded-User", "Proxy", "Host", "X-App", "not a name"].map(
+      (name) => [
+        `a trusted header ${name}`,
+        server(`trustedProxies: ["::1"], trustedHeaders: [${name}]`),
+        "server.trustedHeaders[0]",
+      ],
+    ),
+    [
+      "a trusted header without proxies",
+      server("trustedHeaders: [X-Original-URL]"),
+      "server.trustedHeaders",
+    ],
+    [
+      "a trusted header with a claim",
+      `${server('trustedProxies: ["::1"], trustedHeaders: [X-Original-User]')}\nidentity: { claims: { x_original_user: email } }`,
+      "server.trustedHeaders[0]",
+    ],
     ["a body limit of 0", server("limits: { bodyBytes: 0B }"), "server.limits.bodyBytes"],
     ["half a worker", server("workers: 1.5"), "server.workers"],
     [

@@ -21,7 +21,7 @@ import { localArrivalTimes } from "../../policy/rates/arrival-times.ts";
 import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
 import { checksIn } from "./remote-checks.ts";
 import type { AssertionSettings } from "../../tokens/assertion/assertions.ts";
-import type { ForwarderOptions } from "../../upstream/forward.ts";
+import type { HeaderSettings } from "../../upstream/headers/outgoing-headers.ts";
 import {
   type IdentityHeaderNames,
   IDENTITY_PRESETS,
@@ -94,11 +94,9 @@ export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNa
 }
 
 /** Returns the settings that apply to all forwarded requests. */
-export function forwardingOf(
-  configuration: Configuration,
-): Pick<ForwarderOptions, "identityHeaders" | "underscoreHeaders"> {
-  const { underscoreHeaders } = configuration.server;
-  return { identityHeaders: identityHeadersOf(configuration), underscoreHeaders };
+export function forwardingOf(configuration: Configuration): HeaderSettings {
+  const { underscoreHeaders, trustedHeaders } = configuration.server;
+  return { identityHeaders: identityHeadersOf(configuration), underscoreHeaders, trustedHeaders };
 }
 
 const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];

@@ -9,7 +9,7 @@ import {
 import { foldedName } from "../../lib/http/folded-name.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
-import { DROPPED, FORWARDED_NAMES, identifiesCaller } from "./header-names.ts";
+import { comesFromProxies, DROPPED, FORWARDED_NAMES, identifiesCaller } from "./header-names.ts";
 import { CLIENT_SUBJECT_HEADER, fieldValue, identityHeaders } from "./identity-headers.ts";
 import type { IdentityHeaderNames } from "./identity-headers.ts";
 import { requestTrailers } from "./request-trailers.ts";
@@ -30,27 +30,28 @@ type Disposition = "pass" | "drop" | "authorization" | "from-proxy" | "connectio
 /** This instance in `CDN-Loop`, sent as one more field: a list may span several fields (RFC 9110 §5.3). */
 const INSTANCE = instanceName();
 
-/** Headers in which proxies report the original request and its client: they pass only if a trusted proxy sent them. */
-const PROXY_FAMILIES =
-  /^(?:x-(?:forwarded|original|envoy-original|rewrite)(?:-|$)|forwarded-for$|(?:x-)?(?:true-client|cluster-client|client|remote|originating)-ip$|(?:cf-connecting|fastly-client)-ip$)/;
-
 /** Headers that override the method, and thus the authorization: always removed. */
 const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
   ...["x-http-method-override", "x-method-override", "x-http-method"],
 ]);
 
-/**
- * Creates the function that builds header sections for backends.
- *
- * @param names the identity headers of this gate. A client's headers with the names of any preset are removed, too.
- * @param underscoreHeaders is applied to trailers. The intake applies it to headers.
- */
+/** The settings that hold for all header sections. */
+export interface HeaderSettings {
+  /** A client's headers with the names of any preset are removed, too. */
+  readonly identityHeaders: IdentityHeaderNames;
+  /** What happens to trailers with an underscore in their names; by default, they pass. The intake does it to headers. */
+  readonly underscoreHeaders?: UnderscoreHeaders | undefined;
+  /** The headers that pass from trusted proxies, in addition to those that Sallyport extends. */
+  readonly trustedHeaders?: readonly string[] | undefined;
+}
+
+/** Creates the function that builds header sections for backends. @param assertions what signs assertions, if they are configured. */
 export function createOutgoingHeaders(
-  names: IdentityHeaderNames,
+  settings: HeaderSettings,
   assertions?: AssertionSource,
-  underscoreHeaders: UnderscoreHeaders = "allow",
 ): OutgoingHeaders {
-  const dispositions = new Dispositions(names, assertions?.header);
+  const { identityHeaders: names, underscoreHeaders = "allow" } = settings;
+  const dispositions = new Dispositions(settings, assertions?.header);
   /** All requests with a cached token share one identity. */
   const identities = new WeakMap<Identity, readonly string[]>();
   const forwarded = new ForwardedHeaders();
@@ -91,8 +92,14 @@ export function createOutgoingHeaders(
 class Dispositions {
   readonly #of = rememberedByName((name) => this.#decide(name.toLowerCase()));
   readonly #ours: ReadonlySet<string>;
+  /** In lower case. Not folded: the proxy that sets `X-Original-URL` passes on a client's `x_original_url`. */
+  readonly #trusted: ReadonlySet<string>;
 
-  constructor(names: IdentityHeaderNames, assertion: string | undefined) {
+  constructor(
+    { identityHeaders: names, trustedHeaders = [] }: HeaderSettings,
+    assertion: string | undefined,
+  ) {
+    this.#trusted = new Set(trustedHeaders.map((name) => name.toLowerCase()));
     const claimNames = Object.keys(names.claims ?? {});
     const identityNames = [names.subject, names.groups, names.issuer, assertion, ...claimNames]
       .filter((name) => name !== undefined)
@@ -138,7 +145,8 @@ class Dispositions {
     const alias = foldedName(name);
     if (this.#ours.has(alias) || identifiesCaller(alias)) return "drop";
     if (METHOD_OVERRIDES.has(alias)) return "drop";
-    return PROXY_FAMILIES.test(alias) ? "from-proxy" : "pass";
+    if (!comesFromProxies(alias)) return "pass";
+    return this.#trusted.has(name) ? "from-proxy" : "drop";
   }
 }
 
