@@ -33,13 +33,11 @@ describe("refused", () => {
     ["an IPv6 address without brackets", server('listen: "::1:80"'), "server.listen"],
     ["an invalid network", server('trustedProxies: ["10.0.0.0/33"]'), "server.trustedProxies[0]"],
     ["a host name as a network", server("trustedProxies: [proxy]"), "server.trustedProxies[0]"],
-    ...["X-Forwarded-For", "X-Forwarded-User", "Proxy", "Host", "X-App", "not a name"].map(
-      (name) => [
-        `a trusted header ${name}`,
-        server(`trustedProxies: ["::1"], trustedHeaders: [${name}]`),
-        "server.trustedHeaders[0]",
-      ],
-    ),
+    ...["X-Forwarded-For", "X-Forwarded-User", "Proxy", "Host", "X-App"].map((name) => [
+      `a trusted header ${name}`,
+      server(`trustedProxies: ["::1"], trustedHeaders: [${name}]`),
+      "server.trustedHeaders[0]",
+    ]),
     [
       "a trusted header without proxies",
       server("trustedHeaders: [X-Original-URL]"),

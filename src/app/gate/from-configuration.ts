@@ -96,7 +96,9 @@ export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNa
 /** Returns the settings that apply to all forwarded requests. */
 export function forwardingOf(configuration: Configuration): HeaderSettings {
   const { underscoreHeaders, trustedHeaders } = configuration.server;
-  return { identityHeaders: identityHeadersOf(configuration), underscoreHeaders, trustedHeaders };
+  const comparedHeaders = configuration.routes.flatMap(({ headers }) => Object.keys(headers ?? {}));
+  const identityHeaders = identityHeadersOf(configuration);
+  return { identityHeaders, underscoreHeaders, trustedHeaders, comparedHeaders };
 }
 
 const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];

@@ -19,6 +19,7 @@ import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-lim
 import { countInFlight } from "../../policy/concurrency/in-flight.ts";
 import { localArrivalTimes } from "../../policy/rates/arrival-times.ts";
 import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
+import { ambiguous } from "../../server/request/request-fields.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { limitName, settlingOf } from "../../policy/rates/rate-settling.ts";
 import { publishedKeys } from "../../tokens/keys/key-ring.ts";
@@ -103,7 +104,12 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     ]),
     tokens,
     describesRefusals: configuration.tokens.errorDescription,
-    findRoute: createRouteTable(routes.map((route) => withAuthorizer(route, authorizers))),
+    findRoute: createRouteTable(
+      routes.map((route) => withAuthorizer(route, authorizers)),
+      () => {
+        throw ambiguous("header");
+      },
+    ),
     authorize,
     letPass,
     forwarder,

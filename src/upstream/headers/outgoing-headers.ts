@@ -43,6 +43,8 @@ export interface HeaderSettings {
   readonly underscoreHeaders?: UnderscoreHeaders | undefined;
   /** The headers that pass from trusted proxies, in addition to those that Sallyport extends. */
   readonly trustedHeaders?: readonly string[] | undefined;
+  /** The headers that some route compares. As trailers, which a backend may merge into the head, they would evade that. */
+  readonly comparedHeaders?: readonly string[] | undefined;
 }
 
 /** Creates the function that builds header sections for backends. @param assertions what signs assertions, if they are configured. */
@@ -94,11 +96,13 @@ class Dispositions {
   readonly #ours: ReadonlySet<string>;
   /** In lower case. Not folded: the proxy that sets `X-Original-URL` passes on a client's `x_original_url`. */
   readonly #trusted: ReadonlySet<string>;
+  readonly #compared: ReadonlySet<string>;
 
   constructor(
-    { identityHeaders: names, trustedHeaders = [] }: HeaderSettings,
+    { identityHeaders: names, trustedHeaders = [], comparedHeaders = [] }: HeaderSettings,
     assertion: string | undefined,
   ) {
+    this.#compared = new Set(comparedHeaders.map(foldedName));
     this.#trusted = new Set(trustedHeaders.map((name) => name.toLowerCase()));
     const claimNames = Object.keys(names.claims ?? {});
     const identityNames = [names.subject, names.groups, names.issuer, assertion, ...claimNames]
@@ -129,12 +133,13 @@ class Dispositions {
     return route.tokenFrom === undefined ? passed : withoutTokens(passed, route.tokenFrom);
   }
 
-  /** @returns the fields that every client may send to the backend. */
+  /** @returns the trailers that every client may send to the backend. */
   ordinary(fields: readonly string[]): string[] {
     const passed: string[] = [];
     for (let i = 0; i + 1 < fields.length; i += 2) {
       const name = fields[i] ?? "";
-      if (this.#of(name) === "pass") passed.push(name, fields[i + 1] ?? "");
+      if (this.#of(name) !== "pass" || this.#compared.has(foldedName(name))) continue;
+      passed.push(name, fields[i + 1] ?? "");
     }
     return passed;
   }
