@@ -160,7 +160,7 @@ configure frameworks.
 
 \`requestHeaders\` and \`responseHeaders\`: \`set\` replaces every field of this name, in any spelling that a backend could read as the same
 name (\`X_Tenant\`), \`add\` adds a field, \`remove\` removes all of them. Values may contain \`\${claim:NAME}\`, \`\${subject}\`,
-\`\${request_id}\` and \`\${client}\`, as well as environment variables. Everything in them except printable ASCII is percent-encoded, so a
+\`\${request_id}\` and \`\${client}\`, as well as environment variables. Everything in them except printable ASCII is percent-encoded, and so are \`%\` and a comma within a claim, so a
 token cannot add a header. If a value does not exist, such as the subject on a public route, Sallyport omits the header and removes the
 client's. You cannot change headers that frame the message, end at the proxy, or name the caller. \`responseHeaders.set\` and \`.add\` also
 apply to Sallyport's own responses on the route, such as a 401, but do not replace their headers. \`sallyport explain\` does not show the
