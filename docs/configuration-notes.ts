@@ -84,7 +84,10 @@ and methods other than GET, HEAD and OPTIONS need \`Sec-Fetch-Site: same-origin\
 \`Authorization\` get \`Cache-Control: private\`, unless the backend's own \`Cache-Control\` says whether shared caches may store them:
 caches protect only responses to requests with \`Authorization\` (RFC 9111 §3.5). If a WebSocket offers \`bearer\` and the backend selects
 no subprotocol, Sallyport selects \`bearer\`; the Kubernetes form needs another subprotocol next to it. A token in a query ends up in the
-logs of proxies in front and in browser histories: prefer the other places.
+logs of proxies in front and in browser histories: prefer the other places. Browsers would also repeat it in the \`Referer\` of everything
+that a page loads. So if any route takes tokens from a query, Sallyport removes these parameters from \`Referer\`, \`Ping-From\`,
+\`Ping-To\`, \`HX-Current-URL\` and the like and from headers of trusted proxies such as \`X-Original-URI\`, on all routes. Answers on routes with
+\`query\` get \`Referrer-Policy: no-referrer\`, unless the backend sets its own policy; so do all of Sallyport's own answers.
 
 With \`auth: optional\`, Sallyport forwards a request without a token without identity headers; an invalid token gets 401.
 

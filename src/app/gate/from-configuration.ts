@@ -98,7 +98,14 @@ export function forwardingOf(configuration: Configuration): HeaderSettings {
   const { underscoreHeaders, trustedHeaders } = configuration.server;
   const comparedHeaders = configuration.routes.flatMap(({ headers }) => Object.keys(headers ?? {}));
   const identityHeaders = identityHeadersOf(configuration);
-  return { identityHeaders, underscoreHeaders, trustedHeaders, comparedHeaders };
+  const tokenQueries = tokenQueriesOf(configuration);
+  return { identityHeaders, underscoreHeaders, trustedHeaders, comparedHeaders, tokenQueries };
+}
+
+/** Returns the query parameters from which some route takes tokens. */
+export function tokenQueriesOf({ routes }: Pick<Configuration, "routes">): string[] {
+  const places = routes.flatMap(({ tokenFrom = [] }) => tokenFrom);
+  return [...new Set(places.flatMap((place) => ("query" in place ? [place.query] : [])))];
 }
 
 const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];

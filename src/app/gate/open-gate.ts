@@ -33,6 +33,7 @@ import {
   corsOf,
   forwardingOf,
   routesOf,
+  tokenQueriesOf,
 } from "./from-configuration.ts";
 import { openUpstream } from "./open-upstream.ts";
 import { verifierFor } from "./gate-verifier.ts";
@@ -104,6 +105,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     ]),
     tokens,
     describesRefusals: configuration.tokens.errorDescription,
+    tokensInUrls: tokenQueriesOf(configuration).length > 0,
     findRoute: createRouteTable(
       routes.map((route) => withAuthorizer(route, authorizers)),
       () => {

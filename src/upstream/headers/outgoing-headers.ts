@@ -14,7 +14,7 @@ import { CLIENT_SUBJECT_HEADER, fieldValue, identityHeaders } from "./identity-h
 import type { IdentityHeaderNames } from "./identity-headers.ts";
 import { requestTrailers } from "./request-trailers.ts";
 import { addPrefixHeader } from "./rewrite.ts";
-import { withoutTokens } from "./without-tokens.ts";
+import { repeatsUrl, withoutTokens, withoutTokensInUrl } from "./without-tokens.ts";
 
 /** Creates the header section for the backend. Pure. */
 export interface OutgoingHeaders {
@@ -45,6 +45,8 @@ export interface HeaderSettings {
   readonly trustedHeaders?: readonly string[] | undefined;
   /** The headers that some route compares. As trailers, which a backend may merge into the head, they would evade that. */
   readonly comparedHeaders?: readonly string[] | undefined;
+  /** The query parameters from which some route takes tokens. A page on one route sends its URL to all others (`Referer`). */
+  readonly tokenQueries?: readonly string[] | undefined;
 }
 
 /** Creates the function that builds header sections for backends. @param assertions what signs assertions, if they are configured. */
@@ -97,11 +99,12 @@ class Dispositions {
   /** In lower case. Not folded: the proxy that sets `X-Original-URL` passes on a client's `x_original_url`. */
   readonly #trusted: ReadonlySet<string>;
   readonly #compared: ReadonlySet<string>;
+  readonly #tokenQueries: readonly string[];
+  readonly #repeatsUrl = rememberedByName((name) => repeatsUrl(foldedName(name)));
 
-  constructor(
-    { identityHeaders: names, trustedHeaders = [], comparedHeaders = [] }: HeaderSettings,
-    assertion: string | undefined,
-  ) {
+  constructor(settings: HeaderSettings, assertion: string | undefined) {
+    const { identityHeaders: names, trustedHeaders = [], comparedHeaders = [] } = settings;
+    this.#tokenQueries = settings.tokenQueries ?? [];
     this.#compared = new Set(comparedHeaders.map(foldedName));
     this.#trusted = new Set(trustedHeaders.map((name) => name.toLowerCase()));
     const claimNames = Object.keys(names.claims ?? {});
@@ -130,7 +133,16 @@ class Dispositions {
       }
     }
     const passed = named === undefined ? fields : without(fields, named);
+    if (this.#tokenQueries.length > 0) this.#cleanUrls(passed);
     return route.tokenFrom === undefined ? passed : withoutTokens(passed, route.tokenFrom);
+  }
+
+  /** Removes tokens from the URLs in fields, in place. */
+  #cleanUrls(fields: string[]): void {
+    for (let i = 0; i + 1 < fields.length; i += 2) {
+      if (!this.#repeatsUrl(fields[i] ?? "")) continue;
+      fields[i + 1] = withoutTokensInUrl(fields[i + 1] ?? "", this.#tokenQueries);
+    }
   }
 
   /** @returns the trailers that every client may send to the backend. */
