@@ -88,6 +88,7 @@ logs of proxies in front and in browser histories: prefer the other places. Brow
 that a page loads. So if any route takes tokens from a query, Sallyport removes these parameters from \`Referer\`, \`Ping-From\`,
 \`Ping-To\`, \`HX-Current-URL\` and the like and from headers of trusted proxies such as \`X-Original-URI\`, on all routes. Answers on routes with
 \`query\` get \`Referrer-Policy: no-referrer\`, unless the backend sets its own policy; so do all of Sallyport's own answers.
+\`/api/logout\` and the version paths take tokens from the places of all routes, and from \`Authorization\`.
 
 With \`auth: optional\`, Sallyport forwards a request without a token without identity headers; an invalid token gets 401.
 

@@ -31,6 +31,7 @@ import {
   assertionOf,
   assertsWithOwnKeys,
   corsOf,
+  endpointPlacesOf,
   forwardingOf,
   routesOf,
   tokenQueriesOf,
@@ -86,14 +87,15 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const kept: KeptParts = { ...connectionsFor(options, before?.kept), ...own };
   const tokens = verifier.value.value;
   const forwarder = kept.forwarder.value;
-  const version = versionEndpoint(kept.version.value.value);
+  const tokenFrom = endpointPlacesOf(configuration);
+  const version = versionEndpoint(kept.version.value.value, tokenFrom);
   const parts = [
     ...[verifier, kept.version, ...kept.upstreams.values(), ...authorizers.values()],
   ].map(({ value }) => value);
   const authenticate = authenticateEndpoint({ logins, observer, clock, reading });
   const keySet = keySetEndpoint(() => publishedKeys(options));
   const { issuer, revocation } = configuration.tokens;
-  const logout = logoutEndpoint({ issuer, revoke: options.logOut });
+  const logout = logoutEndpoint({ issuer, revoke: options.logOut, tokenFrom });
   const gate: Gate = {
     acquire: () => leased.acquire(),
     release: () => leased.release(),

@@ -45,6 +45,8 @@ export function denialOf({ code, reason }: GateError): AuthReason | undefined {
   return errorRow(code).deniesCaller === true && isAuthReason(reason) ? reason : undefined;
 }
 
+/** No route: a token is needed all the same. */
+const NOWHERE: Pick<Route, "auth" | "tokenFrom"> = { auth: "required" };
 const UNDECIDED = new GateError("internal");
 const TOO_LARGE = new GateError("body_too_large", { reason: "body_too_large" });
 
@@ -99,9 +101,8 @@ class Deciding implements Decision {
         throw new GateError("method_not_allowed", { allow: endpoint.methods.join(", ") });
       }
     }
-    const auth = (endpoint ?? this.route)?.auth;
+    const { auth, tokenFrom: places } = endpoint ?? this.route ?? NOWHERE;
     if (auth === "none") return undefined;
-    const places = this.route?.tokenFrom;
     const token = places === undefined ? bearerToken(request) : this.#tokenIn(places);
     if (typeof token === "string") {
       this.trace?.passed.push("bearer");
