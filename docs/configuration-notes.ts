@@ -80,7 +80,9 @@ With \`routes[].tokenFrom\`, a token may be in any one of these places: a reques
 cookie or query parameter. Sallyport takes values as they are, without removing quotes or encodings. The backend gets the remaining cookies,
 query and offered subprotocols, byte for byte. Browsers send cookies with requests from any page. So if the token is in a cookie, WebSockets
 and methods other than GET, HEAD and OPTIONS need \`Sec-Fetch-Site: same-origin\`, or an \`Origin\` that is the request's own or in
-\`cors.origins\` with \`cors.credentials\`; otherwise they get 403 (\`cross_site\`). Responses to a caller whose token is not in
+\`cors.origins\` with \`cors.credentials\`; otherwise they get 403 (\`cross_site\`). The own origin has the scheme that the browser used:
+\`X-Forwarded-Proto\` of a trusted proxy, else that of the connection. If TLS ends in front of Sallyport, put that proxy into
+\`server.trustedProxies\`: otherwise, with \`server.tls: off\`, pages of \`http://\` count as well as those of \`https://\`. Responses to a caller whose token is not in
 \`Authorization\` get \`Cache-Control: private\`, unless the backend's own \`Cache-Control\` says whether shared caches may store them:
 caches protect only responses to requests with \`Authorization\` (RFC 9111 §3.5). If a WebSocket offers \`bearer\` and the backend selects
 no subprotocol, Sallyport selects \`bearer\`; the Kubernetes form needs another subprotocol next to it. A token in a query ends up in the
