@@ -122,7 +122,8 @@ limits the time for the whole response. Request trailers and WebSockets are not 
 it as much as the first; side effects of a POST there happen twice.
 
 \`routes[].rateLimit\` applies to all threads of a replica together. Without \`shared\`, each replica counts for itself. \`within\` is in
-whole seconds. Requests above the limit get 429. With \`by: address\` (IPv6: a /64), Sallyport counts requests before it verifies the token.
+whole seconds. Requests above the limit get 429. With \`auth: optional\`, limits by \`subject\` count callers with a token by subject and
+others by address, in \`concurrency\`, too. With \`by: address\` (IPv6: a /64), Sallyport counts requests before it verifies the token.
 
 \`path\` is a plain path: \`path: /admin\` matches it and everything below it. Wildcards, parameters and regular expressions there
 (\`/admin/*\`, \`/users/:id\`, \`/users/{id}\`, \`^/api$\`) are errors that say what to write instead. For the character itself, write

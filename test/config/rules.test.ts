@@ -211,8 +211,8 @@ describe("refused", () => {
       "routes[0].require",
     ],
     [
-      "a limit by subject with optional authentication",
-      route("auth: optional, rateLimit: { requests: 1, by: subject }"),
+      "a limit by subject without authentication",
+      route("auth: none, rateLimit: { requests: 1, by: subject }"),
       "routes[0].rateLimit.by",
     ],
     [

@@ -190,7 +190,7 @@ class Deciding implements Decision {
     const { request, route } = permit;
     const { rateLimit, concurrency } = route;
     this.action =
-      (rateLimit && this.#countBySubject(rateLimit)) ??
+      (rateLimit && this.#countBySubject(rateLimit, permit)) ??
       (upgrade && otherProtocol(request, upgrade.request)) ??
       (request.bodyLength > route.bodyBytes ? TOO_LARGE : undefined) ??
       (concurrency && this.#countInFlight(concurrency)) ??
@@ -199,9 +199,12 @@ class Deciding implements Decision {
     return exceeded ? this.#decided("would_deny", exceeded) : this.#decided(result, reason);
   }
 
-  #countBySubject(limit: RateLimit): GateError | undefined {
-    if (limit.by !== "subject" || this.identity === undefined) return undefined;
-    return this.#countRate(limit, callerKey(this.identity));
+  /** Counts a caller without a token by address, where the token is optional. */
+  #countBySubject(limit: RateLimit, { request, route }: Permit): GateError | undefined {
+    const { identity } = this;
+    if (limit.by !== "subject") return undefined;
+    if (identity !== undefined) return this.#countRate(limit, callerKey(identity));
+    return route.auth === "optional" ? this.#countRate(limit, request.network) : undefined;
   }
 
   /** Counts the request against the rate limit. @returns the refusal; none on a route in monitor mode. */
