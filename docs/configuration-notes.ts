@@ -20,7 +20,11 @@ answers 400 (\`underscore_header\`). The same holds for trailers, which only bac
 \`reject\` breaks it off. Envoy has the same three choices (\`headers_with_underscores_action\`); nginx drops by default (\`underscores_in_headers\`).
 
 Behind a trusted proxy, the client is the last address of \`X-Forwarded-For\`, with or without port, that is not in
-\`server.trustedProxies\`; Sallyport reads no other header for this. \`server.tls.clientCertificates.caFile\` must include the root
+\`server.trustedProxies\`; Sallyport reads no other header for this. The backend gets \`X-Forwarded-For\`, \`-Proto\`, \`-Host\`, \`-Port\`,
+\`Forwarded\` and \`X-Real-IP\` from a trusted proxy. Other headers in which proxies report a request (\`X-Original-URL\`, \`X-Rewrite-URL\`,
+\`X-Forwarded-Prefix\`, \`X-Forwarded-Uri\`, \`SCRIPT_NAME\`, \`CF-Connecting-IP\` and the like) pass only if \`server.trustedHeaders\` names them, in
+exactly this spelling: most proxies pass on what they do not know, so a client could name a protected path in them on a public route. List
+only headers that your proxy sets itself or removes. \`server.tls.clientCertificates.caFile\` must include the root
 certificates. [Operations](../operations.md#sizing) says what connections cost, and how many fit in a container. The [security
 model](../security-model.md#tls) lists TLS versions and suites, and says which certificates Sallyport refuses.`,
 
@@ -76,11 +80,17 @@ With \`routes[].tokenFrom\`, a token may be in any one of these places: a reques
 cookie or query parameter. Sallyport takes values as they are, without removing quotes or encodings. The backend gets the remaining cookies,
 query and offered subprotocols, byte for byte. Browsers send cookies with requests from any page. So if the token is in a cookie, WebSockets
 and methods other than GET, HEAD and OPTIONS need \`Sec-Fetch-Site: same-origin\`, or an \`Origin\` that is the request's own or in
-\`cors.origins\` with \`cors.credentials\`; otherwise they get 403 (\`cross_site\`). Responses to a caller whose token is not in
+\`cors.origins\` with \`cors.credentials\`; otherwise they get 403 (\`cross_site\`). The own origin has the scheme that the browser used:
+\`X-Forwarded-Proto\` of a trusted proxy, else that of the connection. If TLS ends in front of Sallyport, put that proxy into
+\`server.trustedProxies\`: otherwise, with \`server.tls: off\`, pages of \`http://\` count as well as those of \`https://\`. Responses to a caller whose token is not in
 \`Authorization\` get \`Cache-Control: private\`, unless the backend's own \`Cache-Control\` says whether shared caches may store them:
 caches protect only responses to requests with \`Authorization\` (RFC 9111 §3.5). If a WebSocket offers \`bearer\` and the backend selects
 no subprotocol, Sallyport selects \`bearer\`; the Kubernetes form needs another subprotocol next to it. A token in a query ends up in the
-logs of proxies in front and in browser histories: prefer the other places.
+logs of proxies in front and in browser histories: prefer the other places. Browsers would also repeat it in the \`Referer\` of everything
+that a page loads. So if any route takes tokens from a query, Sallyport removes these parameters from \`Referer\`, \`Ping-From\`,
+\`Ping-To\`, \`HX-Current-URL\` and the like and from headers of trusted proxies such as \`X-Original-URI\`, on all routes. Answers on routes with
+\`query\` get \`Referrer-Policy: no-referrer\`, unless the backend sets its own policy; so do all of Sallyport's own answers.
+\`/api/logout\` and the version paths take tokens from the places of all routes, and from \`Authorization\`.
 
 With \`auth: optional\`, Sallyport forwards a request without a token without identity headers; an invalid token gets 401.
 
@@ -95,7 +105,11 @@ encoding, control characters and bytes that are not UTF-8 still get 400 in any s
 the backend decoded it, merged its slashes, or cut parameters off: the backend must not read the path differently from Sallyport.
 
 \`headers\` match if the request has exactly one field of each name, with exactly this value. Clients control headers: \`check\` warns if a
-client can avoid the token requirement by a header. \`allow\` and \`deny\` apply to the client's address, which trusted proxies may name;
+client can avoid the token requirement by a header, or if a route by \`headers\` is stricter than the one that the request would match
+without them. A backend may find the value where Sallyport does not: in one of several fields, in a list, in another case, in quotes, before
+a \`;\`, or in a header with \`_\` for \`-\`. If the route that Sallyport finds would then admit callers whom the other one refuses, the request
+gets 400 (\`ambiguous_header\`). Backends that also read \`1\` or \`yes\` as \`true\` need the same requirements on both routes. Request trailers
+with these names do not reach the backend. \`allow\` and \`deny\` apply to the client's address, which trusted proxies may name;
 \`deny\` wins. They also apply to public routes. \`concurrency\` counts requests, including WebSockets, from the decision until the response
 has ended, in all workers, and with \`shared\` in all replicas.
 
@@ -108,7 +122,8 @@ limits the time for the whole response. Request trailers and WebSockets are not 
 it as much as the first; side effects of a POST there happen twice.
 
 \`routes[].rateLimit\` applies to all threads of a replica together. Without \`shared\`, each replica counts for itself. \`within\` is in
-whole seconds. Requests above the limit get 429. With \`by: address\` (IPv6: a /64), Sallyport counts requests before it verifies the token.
+whole seconds. Requests above the limit get 429. With \`auth: optional\`, limits by \`subject\` count callers with a token by subject and
+others by address, in \`concurrency\`, too. With \`by: address\` (IPv6: a /64), Sallyport counts requests before it verifies the token.
 
 \`path\` is a plain path: \`path: /admin\` matches it and everything below it. Wildcards, parameters and regular expressions there
 (\`/admin/*\`, \`/users/:id\`, \`/users/{id}\`, \`^/api$\`) are errors that say what to write instead. For the character itself, write
@@ -152,7 +167,7 @@ change URLs in bodies. [backends.md](../backends.md) shows how to configure fram
 
 \`requestHeaders\` and \`responseHeaders\`: \`set\` replaces every field of this name, in any spelling that a backend could read as the same
 name (\`X_Tenant\`), \`add\` adds a field, \`remove\` removes all of them. Values may contain \`\${claim:NAME}\`, \`\${subject}\`,
-\`\${request_id}\` and \`\${client}\`, as well as environment variables. Everything in them except printable ASCII is percent-encoded, so a
+\`\${request_id}\` and \`\${client}\`, as well as environment variables. Everything in them except printable ASCII is percent-encoded, and so are \`%\` and a comma within a claim, so a
 token cannot add a header. If a value does not exist, such as the subject on a public route, Sallyport omits the header and removes the
 client's. You cannot change headers that frame the message, end at the proxy, or name the caller. \`responseHeaders.set\` and \`.add\` also
 apply to Sallyport's own responses on the route, such as a 401, but do not replace their headers. \`sallyport explain\` does not show the

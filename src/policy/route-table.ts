@@ -1,6 +1,7 @@
 import { beginningOf, type PathPattern } from "../core/route/path-pattern.ts";
 import type { Route, RouteQuery } from "../core/route/route.ts";
-import { onlyValue } from "../lib/http/header-values.ts";
+import { type ComparedHeader, comparedHeader, hasHeader } from "../lib/http/header-values.ts";
+import { isWeaker } from "./access-policy.ts";
 import { compileRequirements } from "./requirements.ts";
 
 /** Returns the route of a request, or undefined if none matches. */
@@ -49,29 +50,59 @@ function pathRank(path: PathPattern): number {
   return "regex" in path ? 1 : 0;
 }
 
-/** @param routes the routes in any order, with unique names. @throws if a route requires something unknown. */
-export function createRouteTable(routes: readonly Route[]): RouteTable {
+/**
+ * @param routes the routes in any order, with unique names.
+ * @param onEvasion called with a request of whose headers another reader could find those of a stricter route: a caller could
+ * evade the stricter route, and the backend would still act on the headers.
+ * @throws if a route requires something unknown.
+ */
+export function createRouteTable(
+  routes: readonly Route[],
+  onEvasion: () => void = () => undefined,
+): RouteTable {
   for (const { require } of routes) if (require !== undefined) compileRequirements(require);
   const rows = bySpecificity(routes).map((route) => ({ route, fits: matcher(route) }));
   return (request) => {
-    for (const row of rows) if (row.fits(request)) return row.route;
+    let passedOver: Route[] | undefined;
+    for (const { route, fits } of rows) {
+      const fit = fits(request);
+      if (fit === false) continue;
+      if (fit === true) {
+        if (passedOver?.some((stricter) => isWeaker(route, stricter)) === true) onEvasion();
+        return route;
+      }
+      (passedOver ??= []).push(route);
+    }
     return undefined;
   };
 }
 
-type Matcher = (request: RouteQuery) => boolean;
+/** `otherwise` if only another reading of the headers fits. */
+type Matcher = (request: RouteQuery) => boolean | "otherwise";
 
 function matcher(route: Route): Matcher {
   const path = pathMatcher(route);
   const methods = route.methods === undefined ? undefined : new Set(route.methods);
   const host = route.hosts === undefined ? undefined : hostMatcher(route.hosts);
-  const { headers } = route;
+  const headers = route.headers?.map(([name, value]) => comparedHeader(name, value));
   return (request) =>
     path(request.matchPath) &&
     (methods === undefined || methods.has(request.method)) &&
     (host === undefined || host(request.host)) &&
-    (headers === undefined ||
-      headers.every(([name, value]) => onlyValue(request.rawHeaders ?? [], name) === value));
+    (headers === undefined || haveHeaders(request.rawHeaders ?? [], headers));
+}
+
+function haveHeaders(
+  rawHeaders: readonly string[],
+  headers: readonly ComparedHeader[],
+): boolean | "otherwise" {
+  let all: boolean | "otherwise" = true;
+  for (const header of headers) {
+    const has = hasHeader(rawHeaders, header);
+    if (has === false) return false;
+    if (has === "otherwise") all = has;
+  }
+  return all;
 }
 
 /** A prefix ends on a segment boundary: `/docs` and `/docs/` both match `/docs/a`, neither matches `/docsx`. */

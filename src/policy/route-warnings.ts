@@ -1,5 +1,6 @@
 import { beginningOf } from "../core/route/path-pattern.ts";
 import type { Route, RouteQuery } from "../core/route/route.ts";
+import { isWeaker } from "./access-policy.ts";
 import { expressionWarnings } from "./expression-warnings.ts";
 import { ANOTHER_HOST, type RouteWarning } from "./route-warning.ts";
 import { createRouteTable, type RouteTable } from "./route-table.ts";
@@ -21,6 +22,7 @@ export function routeWarnings(routes: readonly Route[]): RouteWarning[] {
       ...caseWarnings(route, findRoute),
       ...hostWarnings(route, findRoute),
       ...headerWarnings(route, findRoute, routes),
+      ...conditionWarnings(route, findRoute),
     ]);
   return [...gaps, ...expressionWarnings(routes)];
 }
@@ -133,6 +135,23 @@ function headerWarnings(
   return [
     { route: route.name, message, hint: "clients choose their headers: require the same in both" },
   ];
+}
+
+/**
+ * Warns about a route by headers that is stricter than the route of requests without them: a backend may act on another value
+ * than the one compared, such as `1` for `true`.
+ */
+function conditionWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
+  const { headers } = route;
+  if (headers === undefined) return [];
+  const asked = sampleRequest(route);
+  const taker = findRoute({ ...asked, rawHeaders: [] });
+  if (taker === undefined || !isWeaker(taker, route)) return [];
+  const names = headers.map(([name]) => name).join(" and ");
+  const message = `${asked.matchPath} without the header ${names} needs less, by the route ${taker.name}`;
+  const hint =
+    "clients choose their headers: require the same in both, unless the backend ignores the header";
+  return [{ route: route.name, message, hint }];
 }
 
 function hostWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {

@@ -9,26 +9,21 @@ import type { OpenStream, Transfer } from "../core/request/transfer.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/request/permit.ts";
 import type { Tracing } from "../core/tracing.ts";
-import type { UnderscoreHeaders } from "../core/request/underscore-headers.ts";
 import type { Clock } from "../lib/clock.ts";
 import { withinDeadline } from "./grpc/deadline.ts";
 import { Exchange } from "./http/exchange.ts";
-import type { IdentityHeaderNames } from "./headers/identity-headers.ts";
-import { createOutgoingHeaders } from "./headers/outgoing-headers.ts";
+import { createOutgoingHeaders, type HeaderSettings } from "./headers/outgoing-headers.ts";
 import type { ForwardingSettings } from "./http/permitted-request.ts";
 import { tracedHeaders } from "./headers/traced-headers.ts";
 import { Mirrors } from "./mirror/mirrors.ts";
 import type { Upstream } from "./pool/upstreams.ts";
 import { WebSockets } from "./websocket/websocket.ts";
 
-export interface ForwarderOptions {
+export interface ForwarderOptions extends HeaderSettings {
   /** The upstreams by name. The caller closes them. */
   readonly upstreams: ReadonlyMap<string, Upstream>;
-  readonly identityHeaders: IdentityHeaderNames;
   /** What signs assertions, if they are configured. */
   readonly assertions?: AssertionSource | undefined;
-  /** What happens to trailers with an underscore in their names; by default, they pass. */
-  readonly underscoreHeaders?: UnderscoreHeaders | undefined;
   readonly buffered: BufferedBytes;
   readonly reading: ClientReading;
   readonly clock: Clock;
@@ -63,7 +58,7 @@ class PoolForwarder implements Forwarder {
   constructor(options: ForwarderOptions) {
     const { buffered, reading, clock, observer } = options;
     const outgoing = tracedHeaders(
-      createOutgoingHeaders(options.identityHeaders, options.assertions, options.underscoreHeaders),
+      createOutgoingHeaders(options, options.assertions),
       options.tracing,
     );
     this.#settings = { outgoing, buffered, reading, clock, observer };

@@ -16,6 +16,7 @@ describe("a valid file", () => {
         http2: false,
         proxyProtocol: "off",
         trustedProxies: [],
+        trustedHeaders: [],
         underscoreHeaders: "allow",
         limits: {
           headerBytes: 16_384,

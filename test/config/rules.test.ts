@@ -33,6 +33,21 @@ describe("refused", () => {
     ["an IPv6 address without brackets", server('listen: "::1:80"'), "server.listen"],
     ["an invalid network", server('trustedProxies: ["10.0.0.0/33"]'), "server.trustedProxies[0]"],
     ["a host name as a network", server("trustedProxies: [proxy]"), "server.trustedProxies[0]"],
+    ...["X-Forwarded-For", "X-Forwarded-User", "Proxy", "Host", "X-App"].map((name) => [
+      `a trusted header ${name}`,
+      server(`trustedProxies: ["::1"], trustedHeaders: [${name}]`),
+      "server.trustedHeaders[0]",
+    ]),
+    [
+      "a trusted header without proxies",
+      server("trustedHeaders: [X-Original-URL]"),
+      "server.trustedHeaders",
+    ],
+    [
+      "a trusted header with a claim",
+      `${server('trustedProxies: ["::1"], trustedHeaders: [X-Original-User]')}\nidentity: { claims: { x_original_user: email } }`,
+      "server.trustedHeaders[0]",
+    ],
     ["a body limit of 0", server("limits: { bodyBytes: 0B }"), "server.limits.bodyBytes"],
     ["half a worker", server("workers: 1.5"), "server.workers"],
     [
@@ -196,8 +211,8 @@ describe("refused", () => {
       "routes[0].require",
     ],
     [
-      "a limit by subject with optional authentication",
-      route("auth: optional, rateLimit: { requests: 1, by: subject }"),
+      "a limit by subject without authentication",
+      route("auth: none, rateLimit: { requests: 1, by: subject }"),
       "routes[0].rateLimit.by",
     ],
     [

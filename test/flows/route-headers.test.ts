@@ -167,7 +167,10 @@ describe("behind a stripped prefix", () => {
   it("the prefix of a trusted proxy comes first", async () => {
     await using gate = await startSallyport({
       target: backend.url,
-      config: { server: { trustedProxies: ["127.0.0.1"] }, routes: [shop] },
+      config: {
+        server: { trustedProxies: ["127.0.0.1"], trustedHeaders: ["X-Forwarded-Prefix"] },
+        routes: [shop],
+      },
     });
     const headers = { "x-forwarded-prefix": "/outer/" };
     const got = echoedBy(await ask(gate, "/shop/x", { token: gate.token, headers }));

@@ -59,6 +59,18 @@ describe("a protected route next to a public one", () => {
   });
 });
 
+it("warns about a route by headers that is stricter than the one behind it", () => {
+  const rest = guarded({ name: "rest", path: { prefix: "/" } });
+  const stricter = { require: { groups: { any: ["admins"] } } };
+  const byHeader = guarded({ path: { prefix: "/1" }, headers: [["x-admin", "true"]], ...stricter });
+  expect(found(rest, byHeader)).toEqual([
+    "guarded: /1 without the header x-admin needs less, by the route rest",
+  ]);
+  expect(found({ ...rest, ...stricter }, byHeader)).toEqual([]);
+  expect(found(rest, { ...byHeader, require: {} })).toEqual([]);
+  expect(found(byHeader)).toEqual([]);
+});
+
 it("treats a route in monitor mode as open, but not next to another such route", () => {
   const watched = guarded({ name: "watched", path: { prefix: "/" }, mode: "monitor" });
   const route = guarded({ path: { prefix: "/1/" }, methods: ["GET"] });

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask, fieldsOf } from "../support/ask.ts";
 import { freePort } from "../support/dead-ends.ts";
+import { valuesOf } from "../support/http-reader.ts";
 import { missing, startProgram } from "../support/program.ts";
+import { startRawBackend } from "../support/raw-backend.ts";
 import { startSallyport, type Sallyport } from "../support/sallyport.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
@@ -148,3 +150,75 @@ describe.skipIf(reason !== undefined)(`in front of nginx ${reason ?? ""}`, () =>
     expect(statuses.filter((status) => status !== 200)).toEqual([]);
   });
 });
+
+describe.skipIf(reason !== undefined)(`behind nginx ${reason ?? ""}`, () => {
+  const fields = { "x-original-url": "/admin", "x-rewrite-url": "/admin" };
+  const more = {
+    "x-forwarded-prefix": "/admin",
+    "x-original-uri": "/admin",
+    "script-name": "/admin",
+  };
+
+  it("passes on no header that nginx took from its client, but for one that nginx sets", async () => {
+    await using directory = await temporaryDirectory();
+    await chmod(directory.path, 0o755);
+    await using backend = await startRawBackend();
+    const server = {
+      tls: "off",
+      trustedProxies: ["127.0.0.1"],
+      trustedHeaders: ["X-Original-URI"],
+    };
+    await using gate = await startSallyport({
+      ...{ target: backend.url, withoutToken: true, config: { server } },
+    });
+    const port = await freePort();
+    const file = await directory.write("front.conf", frontOf(directory.path, port, gate.port));
+    await using nginx = startProgram("nginx", ["-p", directory.path, "-c", file]);
+    await until(async () => {
+      if (nginx.exited()) throw new Error(nginx.output());
+      return ask({ port }, "/public/up").then(
+        ({ status }) => status === 200,
+        () => false,
+      );
+    });
+    backend.forget();
+    const headers = { ...fields, ...more, host: "api.example.com" };
+    expect((await ask({ port }, "/public/x?a=1", { headers })).status).toBe(200);
+    expect((await ask({ port }, "/admin", { headers })).status).toBe(401);
+    const [seen, ...others] = backend.requests();
+    expect(others).toEqual([]);
+    expect(JSON.stringify(seen)).not.toContain("/admin");
+    expect(valuesOf(seen?.headers ?? [], "x-original-uri")).toEqual(["/public/x?a=1"]);
+    expect(valuesOf(seen?.headers ?? [], "x-forwarded-for")).toEqual(["127.0.0.1, 127.0.0.1"]);
+    expect(valuesOf(seen?.headers ?? [], "host")).toEqual(["api.example.com"]);
+  });
+});
+
+/** A typical nginx in front: it sets what it knows, and passes on everything else. */
+function frontOf(directory: string, port: number, gate: number): string {
+  return `
+daemon off;
+worker_processes 1;
+pid ${directory}/front.pid;
+error_log stderr warn;
+events { worker_connections 64; }
+http {
+  access_log off;
+  client_body_temp_path ${directory}/body;
+  proxy_temp_path ${directory}/proxy;
+  fastcgi_temp_path ${directory}/fastcgi;
+  uwsgi_temp_path ${directory}/uwsgi;
+  scgi_temp_path ${directory}/scgi;
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://127.0.0.1:${gate};
+      proxy_set_header Host $host;
+      proxy_set_header X-Forwarded-For $remote_addr;
+      proxy_set_header X-Forwarded-Proto $scheme;
+      proxy_set_header X-Original-URI $request_uri;
+    }
+  }
+}
+`;
+}

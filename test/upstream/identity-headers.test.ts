@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { ClaimValue } from "../../src/core/request/identity.ts";
 import { IDENTITY_PRESETS, identityHeaders } from "../../src/upstream/headers/identity-headers.ts";
 import { identityWith } from "../support/permit.ts";
 import { valuesIn } from "../support/pairs.ts";
@@ -29,7 +30,11 @@ describe("a subject", () => {
     ["%61", "%2561"],
     [" alice", "%20alice"],
     ["alice ", "alice%20"],
-    ["a\r\nX-Admin: 1", "a%0D%0AX-Admin%3A%201"],
+    ["a@b.c\u00e9", "a@b.c%C3%A9"],
+    ["100% \u00e9", "100%25 %C3%A9"],
+    ["  a  ", "%20 a %20"],
+    [" ", "%20"],
+    ["a\r\nX-Admin: 1", "a%0D%0AX-Admin: 1"],
     ["a\tb", "a%09b"],
     ["\u0000", "%00"],
     ["\u007f", "%7F"],
@@ -92,6 +97,35 @@ describe("groups", () => {
   test("that are not well-formed are not an error", () => {
     const got = identityHeaders(names, identityWith({ groups: ["a,\ud800", "\udfff"] }));
     expect(valuesIn(got, "x-auth-groups")).toEqual(["a%2C%EF%BF%BD,%EF%BF%BD"]);
+  });
+});
+
+describe("a claim", () => {
+  const sent = (...values: ClaimValue[]): string[] =>
+    values.map((value) => {
+      const identity = identityWith({ claims: new Map([["roles", value]]) });
+      const all = identityHeaders({ subject: "X-User", claims: { "X-Roles": "roles" } }, identity);
+      return valuesIn(all, "x-roles").join("|");
+    });
+
+  test("with a comma differs from a list", () => {
+    const values = [["user", "admin"], "user,admin", ["user,admin", "x"], "a,", ["a", ""], ","];
+    expect(sent(...values)).toEqual([
+      ...["user,admin", "user%2Cadmin", "user%2Cadmin,x", "a%2C", "a,", "%2C"],
+    ]);
+  });
+
+  test("arrives differently from every other one, but for a list of one or none", () => {
+    const value = fc.oneof(claim, fc.array(claim, { minLength: 2, maxLength: 3 }));
+    fc.assert(
+      fc.property(value, value, (one, other) => {
+        fc.pre(JSON.stringify(one) !== JSON.stringify(other));
+        const [first, second] = sent(one, other);
+        expect(first).not.toBe(second);
+        expect(first).toMatch(FIELD_VALUE);
+      }),
+      { numRuns: 1000 },
+    );
   });
 });
 

@@ -48,7 +48,7 @@ function spelling(name: string): fc.Arbitrary<string> {
 }
 
 describe.each(Object.entries(NAMES))("with %s", (_name, names) => {
-  const outgoing = createOutgoingHeaders(names);
+  const outgoing = createOutgoingHeaders({ identityHeaders: names });
   const identity = identityNames(names);
   const any = fc.constantFrom(...identity, ...HOP_BY_HOP, ...OURS, ...HARMLESS).chain(spelling);
   const field = fc.oneof(
@@ -123,7 +123,7 @@ describe.each(Object.entries(NAMES))("with %s", (_name, names) => {
 });
 
 describe("many Connection fields", () => {
-  const outgoing = createOutgoingHeaders(IDENTITY_PRESETS.sallyport);
+  const outgoing = createOutgoingHeaders({ identityHeaders: IDENTITY_PRESETS.sallyport });
   const COUNT = 20_000;
 
   test.each([
@@ -142,7 +142,7 @@ describe("many Connection fields", () => {
 });
 
 describe("Authorization", () => {
-  const outgoing = createOutgoingHeaders(IDENTITY_PRESETS.sallyport);
+  const outgoing = createOutgoingHeaders({ identityHeaders: IDENTITY_PRESETS.sallyport });
   const rawHeaders = ["Authorization", "Bearer one", "authorization_", "x"];
 
   test("is removed unless the route keeps it", () => {
@@ -162,7 +162,7 @@ describe("Authorization", () => {
 });
 
 describe("the forwarding headers", () => {
-  const outgoing = createOutgoingHeaders(IDENTITY_PRESETS.sallyport);
+  const outgoing = createOutgoingHeaders({ identityHeaders: IDENTITY_PRESETS.sallyport });
   const way = (parts: Parameters<typeof requestWith>[0]): Record<string, string[]> => {
     const got = outgoing.headers(permitFor(parts));
     return Object.fromEntries(OURS.map((name) => [name, valuesIn(got, name.toLowerCase())]));
@@ -211,7 +211,7 @@ describe("the forwarding headers", () => {
 });
 
 test("thousands of invented names change nothing", () => {
-  const outgoing = createOutgoingHeaders(IDENTITY_PRESETS.sallyport);
+  const outgoing = createOutgoingHeaders({ identityHeaders: IDENTITY_PRESETS.sallyport });
   for (let i = 0; i < 3000; i += 1) {
     outgoing.headers(permitFor({ rawHeaders: [`X-Name-${i}`, "1"] }));
   }

@@ -6,7 +6,7 @@ import { DEFAULT_RETRY } from "../../upstream/http/repetition.ts";
 import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
 import { rewritePath } from "../../upstream/headers/rewrite.ts";
 import { forwardedQuery } from "../../upstream/headers/without-tokens.ts";
-import { identityHeadersOf } from "../gate/from-configuration.ts";
+import { forwardingOf } from "../gate/from-configuration.ts";
 
 /** Headers that are written anew for the connection to the backend, with the same meaning. */
 const FRAMING = new Set(["host", "content-length", "transfer-encoding"]);
@@ -56,7 +56,7 @@ function headersOf(
 ): ExplainedBackend["headers"] {
   const { header } = configuration.tokens.assertion ?? {};
   const assertions = header === undefined ? undefined : { header, for: () => "a signed JWT" };
-  const outgoing = createOutgoingHeaders(identityHeadersOf(configuration), assertions);
+  const outgoing = createOutgoingHeaders(forwardingOf(configuration), assertions);
   const sent = pairsOf(permit.request.rawHeaders);
   const added = pairsOf(outgoing.headers(permit));
   const { requestHeaders, hostHeader } = permit.route;

@@ -24,17 +24,16 @@ import {
 
 /** Explains the decision about the token of a request; undefined if none was verified. */
 export function explainToken(
-  { request, route, identity, tokenRefusal, trace = newTrace() }: Decision,
+  { request, endpoint, route, identity, tokenRefusal, trace = newTrace() }: Decision,
   settings: TokenSettings,
 ): ExplainedToken | undefined {
   const verdict = identity ?? tokenRefusal;
   if (verdict === undefined) return undefined;
-  const found = tokenOf(request, route);
+  const { tokenFrom } = endpoint ?? route ?? {};
+  const found = tokenOf(request, tokenFrom);
   if (!("token" in found)) return explainVerdict(verdict, { ...settings, token: "", trace });
   const explained = explainVerdict(verdict, { ...settings, token: found.token, trace });
-  return route?.tokenFrom === undefined
-    ? explained
-    : { ...explained, place: placeWords(found.place) };
+  return tokenFrom === undefined ? explained : { ...explained, place: placeWords(found.place) };
 }
 
 /** Verifies a token in the same way as for a request. @param trace records the steps. */

@@ -4,10 +4,12 @@ import type { Configuration } from "../../config/schema/configuration-schema.ts"
 import type { AccessFields } from "../../core/request/outcome.ts";
 import type { Cors } from "../../core/route/cors.ts";
 import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
+import { AUTHORIZATION, type TokenPlace, TokenPlaces } from "../../core/request/token-place.ts";
 import type { RateLimit } from "../../core/route/rate-limit.ts";
 import type { Route } from "../../core/route/route.ts";
 import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { foldedName } from "../../lib/http/folded-name.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
 import { leastLoggedStatus } from "../../observe/log/access-log.ts";
 import { createAccessFields } from "../../observe/log/create-access-fields.ts";
@@ -21,7 +23,7 @@ import { localArrivalTimes } from "../../policy/rates/arrival-times.ts";
 import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
 import { checksIn } from "./remote-checks.ts";
 import type { AssertionSettings } from "../../tokens/assertion/assertions.ts";
-import type { ForwarderOptions } from "../../upstream/forward.ts";
+import type { HeaderSettings } from "../../upstream/headers/outgoing-headers.ts";
 import {
   type IdentityHeaderNames,
   IDENTITY_PRESETS,
@@ -94,11 +96,34 @@ export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNa
 }
 
 /** Returns the settings that apply to all forwarded requests. */
-export function forwardingOf(
-  configuration: Configuration,
-): Pick<ForwarderOptions, "identityHeaders" | "underscoreHeaders"> {
-  const { underscoreHeaders } = configuration.server;
-  return { identityHeaders: identityHeadersOf(configuration), underscoreHeaders };
+export function forwardingOf(configuration: Configuration): HeaderSettings {
+  const { underscoreHeaders, trustedHeaders } = configuration.server;
+  const comparedHeaders = configuration.routes.flatMap(({ headers }) => Object.keys(headers ?? {}));
+  const identityHeaders = identityHeadersOf(configuration);
+  const tokenQueries = tokenQueriesOf(configuration);
+  return { identityHeaders, underscoreHeaders, trustedHeaders, comparedHeaders, tokenQueries };
+}
+
+/**
+ * Returns where the callers of our own endpoints may have their tokens: `Authorization`, and every place that a route names.
+ * Which route's token a browser brings to `/api/logout` cannot be known from its path. Undefined for `Authorization` alone.
+ * An endpoint opens no WebSocket.
+ */
+export function endpointPlacesOf({ routes }: Configuration): TokenPlaces | undefined {
+  const byKey = new Map<string, TokenPlace>();
+  for (const place of routes.flatMap(({ tokenFrom = [] }) => tokenFrom)) {
+    const name = "header" in place ? { header: foldedName(place.header) } : place;
+    if (!("websocketProtocol" in place)) byKey.set(JSON.stringify(name), place);
+  }
+  byKey.delete(JSON.stringify({ header: AUTHORIZATION }));
+  if (byKey.size === 0) return undefined;
+  return new TokenPlaces([{ header: "Authorization" }, ...byKey.values()]);
+}
+
+/** Returns the query parameters from which some route takes tokens. */
+export function tokenQueriesOf({ routes }: Pick<Configuration, "routes">): string[] {
+  const places = routes.flatMap(({ tokenFrom = [] }) => tokenFrom);
+  return [...new Set(places.flatMap((place) => ("query" in place ? [place.query] : [])))];
 }
 
 const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];

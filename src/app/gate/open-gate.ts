@@ -19,6 +19,7 @@ import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-lim
 import { countInFlight } from "../../policy/concurrency/in-flight.ts";
 import { localArrivalTimes } from "../../policy/rates/arrival-times.ts";
 import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
+import { ambiguous } from "../../server/request/request-fields.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { limitName, settlingOf } from "../../policy/rates/rate-settling.ts";
 import { publishedKeys } from "../../tokens/keys/key-ring.ts";
@@ -30,8 +31,10 @@ import {
   assertionOf,
   assertsWithOwnKeys,
   corsOf,
+  endpointPlacesOf,
   forwardingOf,
   routesOf,
+  tokenQueriesOf,
 } from "./from-configuration.ts";
 import { openUpstream } from "./open-upstream.ts";
 import { verifierFor } from "./gate-verifier.ts";
@@ -84,14 +87,15 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const kept: KeptParts = { ...connectionsFor(options, before?.kept), ...own };
   const tokens = verifier.value.value;
   const forwarder = kept.forwarder.value;
-  const version = versionEndpoint(kept.version.value.value);
+  const tokenFrom = endpointPlacesOf(configuration);
+  const version = versionEndpoint(kept.version.value.value, tokenFrom);
   const parts = [
     ...[verifier, kept.version, ...kept.upstreams.values(), ...authorizers.values()],
   ].map(({ value }) => value);
   const authenticate = authenticateEndpoint({ logins, observer, clock, reading });
   const keySet = keySetEndpoint(() => publishedKeys(options));
   const { issuer, revocation } = configuration.tokens;
-  const logout = logoutEndpoint({ issuer, revoke: options.logOut });
+  const logout = logoutEndpoint({ issuer, revoke: options.logOut, tokenFrom });
   const gate: Gate = {
     acquire: () => leased.acquire(),
     release: () => leased.release(),
@@ -103,7 +107,13 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     ]),
     tokens,
     describesRefusals: configuration.tokens.errorDescription,
-    findRoute: createRouteTable(routes.map((route) => withAuthorizer(route, authorizers))),
+    tokensInUrls: tokenQueriesOf(configuration).length > 0,
+    findRoute: createRouteTable(
+      routes.map((route) => withAuthorizer(route, authorizers)),
+      () => {
+        throw ambiguous("header");
+      },
+    ),
     authorize,
     letPass,
     forwarder,

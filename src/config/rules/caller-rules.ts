@@ -11,17 +11,16 @@ export function accessProblems(route: Mapping, at: YamlPath): PathProblem[] {
   if (auth !== "none" && auth !== "optional") return [];
   const useless = (key: string, message: string): PathProblem[] =>
     route[key] === undefined ? [] : [{ path: [...at, key], of: "key", message }];
-  const message =
-    auth === "none"
-      ? "must not be subject with auth: none, where callers are unknown"
-      : "must not be subject with auth: optional, where callers may be unknown";
+  if (auth === "optional") {
+    return useless(
+      "require",
+      "does not protect with auth: optional: a request without a token passes",
+    );
+  }
+  const message = "must not be subject with auth: none, where callers are unknown";
   const bySubject = ["rateLimit", "concurrency"]
     .filter((key) => textAt(route, key, "by") === "subject")
     .map((key) => ({ path: [...at, key, "by"], message }));
-  if (auth === "optional") {
-    const pointless = "does not protect with auth: optional: a request without a token passes";
-    return [...useless("require", pointless), ...bySubject];
-  }
   return [
     ...useless("require", "has no effect with auth: none, where the caller is unknown"),
     ...useless("tokenFrom", "has no effect with auth: none, which ignores tokens"),

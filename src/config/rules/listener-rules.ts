@@ -28,10 +28,30 @@ function hostAndPort(listen: unknown): [string, string] {
 }
 
 export function proxyProblems({ whole }: Written): PathProblem[] {
-  const { proxyProtocol, trustedProxies } = mappingAt(whole, "server");
-  if (proxyProtocol !== "accept" || listAt(trustedProxies).length > 0) return [];
-  const message = "must not be accept without server.trustedProxies, which name the clients";
-  return [{ path: ["server", "proxyProtocol"], message }];
+  const { proxyProtocol, trustedProxies, trustedHeaders } = mappingAt(whole, "server");
+  if (listAt(trustedProxies).length > 0) return [];
+  const needed = (key: string, message: string): PathProblem => ({
+    path: ["server", key],
+    message,
+  });
+  return [
+    ...(proxyProtocol === "accept"
+      ? [
+          needed(
+            "proxyProtocol",
+            "must not be accept without server.trustedProxies, which name the clients",
+          ),
+        ]
+      : []),
+    ...(listAt(trustedHeaders).length > 0
+      ? [
+          needed(
+            "trustedHeaders",
+            "has no effect without server.trustedProxies, which may send them",
+          ),
+        ]
+      : []),
+  ];
 }
 
 /** Paths that the admin listener answers itself. */

@@ -123,8 +123,13 @@ function identityProblems({ whole }: Written): PathProblem[] {
     ...(own.length === 0 && isPreset(preset) ? Object.values(IDENTITY_PRESETS[preset]) : []),
     ...(assertion === undefined ? [] : [textAt(assertion, "header") ?? ASSERTION_HEADER]),
   ];
+  const trusted = listAt(whole, "server", "trustedHeaders").map((header, index) => ({
+    path: ["server", "trustedHeaders", index],
+    of: "value" as const,
+    header: textAt(header) ?? "",
+  }));
   const again = repeated(
-    [...own, ...further],
+    [...own, ...further, ...trusted],
     ({ header }) => foldedName(header) || undefined,
     taken.map(foldedName),
   );

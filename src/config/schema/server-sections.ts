@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { duration, listen, network, whole } from "./fields.ts";
+import { foldedName } from "../../lib/http/folded-name.ts";
+import { comesFromProxies } from "../../upstream/headers/header-names.ts";
+import { duration, headerName, listen, network, whole } from "./fields.ts";
 import { protocols, serverLimits } from "./limits.ts";
 import { serverTls, TLS_CHOICES } from "./server-tls.ts";
 
@@ -50,6 +52,17 @@ export function serverSection() {
           .default([])
           .describe(
             "Networks of proxies whose X-Forwarded-* headers are trusted; X-Forwarded-For names the client",
+          ),
+        trustedHeaders: z
+          .array(
+            headerName().refine(
+              (name) => comesFromProxies(foldedName(name)),
+              "must be a header in which proxies report the original request or its client, such as X-Original-URI",
+            ),
+          )
+          .default([])
+          .describe(
+            "Further headers that reach the backend if a trusted proxy sends them, such as X-Forwarded-Prefix; it must not take them from its clients",
           ),
         ...protocols(),
         limits: serverLimits(),

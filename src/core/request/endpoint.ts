@@ -1,6 +1,7 @@
 import type { IncomingRequest, OutgoingResponse } from "./http-message.ts";
 import type { GateRequest } from "./gate-request.ts";
 import type { Identity } from "./identity.ts";
+import type { TokenPlaces } from "./token-place.ts";
 import type { Transfer } from "./transfer.ts";
 
 /** A complete response of Sallyport's own. */
@@ -31,6 +32,8 @@ export interface Endpoint {
   readonly name: string;
   readonly methods: readonly string[];
   readonly auth: "required" | "none";
+  /** The places of tokens; default: only `Authorization`. */
+  readonly tokenFrom?: TokenPlaces | undefined;
   /** Whether it also answers callers with a revoked token. */
   readonly acceptsRevoked?: true;
   /**

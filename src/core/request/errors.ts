@@ -171,7 +171,7 @@ export type Reason =
   | ("no_upstream" | "not_monitored" | "explained_only");
 
 /** The parts of a request head that two readers could interpret differently. */
-export type Ambiguity = "version" | "host" | "target" | "path" | "framing" | "length";
+export type Ambiguity = "version" | "host" | "target" | "path" | "header" | "framing" | "length";
 
 /** The reasons for which Node's parser refuses a request. */
 export type ParserReason =

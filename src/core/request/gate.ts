@@ -18,6 +18,9 @@ export interface Gate {
   readonly tokens: TokenVerifier;
   /** Whether clients are told why a token was refused. */
   readonly describesRefusals: boolean;
+  /** Whether some route takes tokens from the query, so that URLs may contain one. */
+  readonly tokensInUrls: boolean;
+  /** @throws GateError `bad_request` if a backend could read the headers as those of a stricter route. */
   findRoute(request: RouteQuery): Route | undefined;
   /** @throws or rejects with GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`. */
   authorize(

@@ -39,6 +39,8 @@ export class Transfer {
   abortReason: string | undefined;
   /** Fields for scripts of other origins, names and values alternating; undefined if CORS is off. */
   cors: readonly string[] | undefined;
+  /** Whether the URL may contain a token, which browsers must not repeat in `Referer`. */
+  noReferrer = false;
   /** The WebSocket that the request has opened. */
   webSocket: OpenStream | undefined;
   /** What a backend does for the request; undefined until it is forwarded. */

@@ -13,8 +13,9 @@ export interface RateVerdict {
 /** The rate limit that a route sets for each caller. */
 export interface RateLimit {
   /**
-   * The key: the subject of the token, or the address of the client (IPv6: its /64). With `address`, requests are
-   * counted before the token is examined, so that requests with invalid tokens count, too.
+   * The key: the subject of the token (without one, on a route where it is optional, the address), or the address of the
+   * client (IPv6: its /64). With `address`, requests are counted before the token is examined, so that requests with invalid
+   * tokens count, too.
    */
   readonly by: "subject" | "address";
   /** Sustained rate: requests allowed per `withinMs`. `burst` is how many may arrive at once. */

@@ -77,7 +77,7 @@ export interface Route {
   readonly path: PathPattern;
   /** In upper case; undefined matches every method. */
   readonly methods?: readonly string[];
-  /** Names, in lower case, and values of required fields. The request must have exactly one field of each name. */
+  /** Names, in lower case, and values of required fields. The request must have exactly one field of each name, with this value. */
   readonly headers?: readonly (readonly [name: string, value: string])[];
   /** With `optional`, a request without a token passes without an identity; an invalid token is refused. */
   readonly auth: "required" | "optional" | "none";

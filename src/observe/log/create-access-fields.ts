@@ -14,6 +14,11 @@ const SOURCE = /^(header|claim):(.+)$/s;
 /** Headers that contain secrets although their names do not suggest it. */
 const SECRET_HEADERS = new Set(["sec-websocket-protocol", "signature", "x-amz-signature", "dpop"]);
 
+/** `Referer`, and headers such as `X-Original-URI`, in which proxies repeat the URL of the request. */
+const URL_HEADER = /^(?:referer|ping-(?:from|to))$|[-_](?:ur[il]|path|referrer)$/;
+/** From `?` or `#` on, perhaps encoded. */
+const QUERY = /(?:[?#]|%(?:25)?(?:3f|23)).*$/is;
+
 type Value = (request: LoggedRequest) => string | undefined;
 
 /** The source of a field, parsed from `log.fields`: `header:User-Agent`, `claim:tenant`. */
@@ -73,8 +78,8 @@ function valueOf({ kind, name }: FieldSource): Value {
     const value = headers[header];
     return typeof value === "object" ? value.join(", ") : value;
   };
-  // A Referer may contain a query, which access lines must not contain.
-  return header === "referer" ? (request) => read(request)?.replace(/[?#].*$/s, "") : read;
+  // A URL may contain a query, which access lines must not contain.
+  return URL_HEADER.test(header) ? (request) => read(request)?.replace(QUERY, "") : read;
 }
 
 function claimText(claim: ClaimValue): string {

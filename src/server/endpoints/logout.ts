@@ -1,5 +1,6 @@
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";
+import type { TokenPlaces } from "../../core/request/token-place.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 
@@ -13,14 +14,16 @@ export interface LogoutOptions {
   readonly issuer: string;
   /** Revokes the token of a caller; resolves when no thread accepts it any more. */
   readonly revoke: (caller: Identity) => Promise<void>;
+  readonly tokenFrom: TokenPlaces | undefined;
 }
 
 /** `POST /api/logout`: revokes the token of the request. For a token that is already revoked, the response is the same. */
-export function logoutEndpoint({ issuer, revoke }: LogoutOptions): Endpoint {
+export function logoutEndpoint({ issuer, revoke, tokenFrom }: LogoutOptions): Endpoint {
   return {
     name: "logout",
     methods: ["POST", "DELETE"],
     auth: "required",
+    tokenFrom,
     acceptsRevoked: true,
     async answer({ request, identity }) {
       if (identity?.issuer !== issuer) throw new GateError("forbidden");

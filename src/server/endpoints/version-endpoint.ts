@@ -1,6 +1,7 @@
 import { constants, open } from "node:fs/promises";
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError, type Reason } from "../../core/request/errors.ts";
+import type { TokenPlaces } from "../../core/request/token-place.ts";
 import { VERSION_FORM, type VersionSource } from "../../core/version-source.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 
@@ -8,11 +9,12 @@ import { envelopeAnswer } from "../request/write-answer.ts";
 export const VERSION_PATHS = ["/api/v1/version", "/api/version"];
 
 /** `GET /api/v1/version`: the version of the API behind the sidecar, for callers with a valid token. */
-export function versionEndpoint(source: VersionSource): Endpoint {
+export function versionEndpoint(source: VersionSource, tokenFrom?: TokenPlaces): Endpoint {
   return {
     name: "version",
     methods: ["GET", "HEAD"],
     auth: "required",
+    tokenFrom,
     async answer({ request }) {
       const version = await source.current();
       const envelope = { id: request.id, message: "Version of the API", success: true, version };

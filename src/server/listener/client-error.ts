@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { GateError } from "../../core/request/errors.ts";
 import { destroyUnlessRead, type TrackedOutgoing } from "../../core/request/http-message.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
-import { errorAnswer, forGrpc } from "../request/write-answer.ts";
+import { errorAnswer, fieldsOf, forGrpc } from "../request/write-answer.ts";
 import { lingeringClose } from "./lingering-close.ts";
 import { requestIdOf } from "../request/intake.ts";
 import {
@@ -77,7 +77,7 @@ export function interrupt(error: GateError, response: TrackedOutgoing, realm: st
   response.interruption ??= error.reason ?? error.code;
   response.transfer?.exchange?.cancel();
   response.whole = true;
-  response.writeHead(answer.status, [...answer.headers, ...(response.transfer?.cors ?? [])]);
+  response.writeHead(answer.status, fieldsOf(answer, response));
   response.end(answer.body);
   destroyUnlessRead(response);
   if (answer.logged !== undefined) response.statusCode = answer.logged;

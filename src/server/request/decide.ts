@@ -45,6 +45,8 @@ export function denialOf({ code, reason }: GateError): AuthReason | undefined {
   return errorRow(code).deniesCaller === true && isAuthReason(reason) ? reason : undefined;
 }
 
+/** No route: a token is needed all the same. */
+const NOWHERE: Pick<Route, "auth" | "tokenFrom"> = { auth: "required" };
 const UNDECIDED = new GateError("internal");
 const TOO_LARGE = new GateError("body_too_large", { reason: "body_too_large" });
 
@@ -99,9 +101,8 @@ class Deciding implements Decision {
         throw new GateError("method_not_allowed", { allow: endpoint.methods.join(", ") });
       }
     }
-    const auth = (endpoint ?? this.route)?.auth;
+    const { auth, tokenFrom: places } = endpoint ?? this.route ?? NOWHERE;
     if (auth === "none") return undefined;
-    const places = this.route?.tokenFrom;
     const token = places === undefined ? bearerToken(request) : this.#tokenIn(places);
     if (typeof token === "string") {
       this.trace?.passed.push("bearer");
@@ -189,7 +190,7 @@ class Deciding implements Decision {
     const { request, route } = permit;
     const { rateLimit, concurrency } = route;
     this.action =
-      (rateLimit && this.#countBySubject(rateLimit)) ??
+      (rateLimit && this.#countBySubject(rateLimit, permit)) ??
       (upgrade && otherProtocol(request, upgrade.request)) ??
       (request.bodyLength > route.bodyBytes ? TOO_LARGE : undefined) ??
       (concurrency && this.#countInFlight(concurrency)) ??
@@ -198,9 +199,12 @@ class Deciding implements Decision {
     return exceeded ? this.#decided("would_deny", exceeded) : this.#decided(result, reason);
   }
 
-  #countBySubject(limit: RateLimit): GateError | undefined {
-    if (limit.by !== "subject" || this.identity === undefined) return undefined;
-    return this.#countRate(limit, callerKey(this.identity));
+  /** Counts a caller without a token by address, where the token is optional. */
+  #countBySubject(limit: RateLimit, { request, route }: Permit): GateError | undefined {
+    const { identity } = this;
+    if (limit.by !== "subject") return undefined;
+    if (identity !== undefined) return this.#countRate(limit, callerKey(identity));
+    return route.auth === "optional" ? this.#countRate(limit, request.network) : undefined;
   }
 
   /** Counts the request against the rate limit. @returns the refusal; none on a route in monitor mode. */

@@ -78,6 +78,7 @@ export class Pipeline {
     const context = new RequestContext({ started, gate, incoming, response, upgrade });
     response.id = nextId();
     response.transfer = context.transfer;
+    context.transfer.noReferrer = gate.tokensInUrls;
     if (gate.cors !== undefined) context.transfer.cors = gate.cors.fields(incoming.headers.origin);
     return context;
   }

@@ -1,6 +1,5 @@
 import { headerValues } from "../../lib/http/header-values.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import type { Route } from "../../core/route/route.ts";
 import {
   AUTHORIZATION,
   placeWords,
@@ -73,9 +72,12 @@ export function tokenIn(request: GateRequest, places: TokenPlaces): FoundToken |
   return found ?? { ...MISSING, detail: `there is none in ${list.map(placeWords).join(", ")}` };
 }
 
-/** Returns the token of a request on this route, or why there is none. */
-export function tokenOf(request: GateRequest, route: Route | undefined): FoundToken | TokenRefusal {
-  if (route?.tokenFrom !== undefined) return tokenIn(request, route.tokenFrom);
+/** Returns the token of a request, or why there is none. @param places undefined for `Authorization` alone. */
+export function tokenOf(
+  request: GateRequest,
+  places: TokenPlaces | undefined,
+): FoundToken | TokenRefusal {
+  if (places !== undefined) return tokenIn(request, places);
   const token = bearerToken(request);
   return typeof token === "string" ? { token, place: { header: "Authorization" } } : token;
 }

@@ -19,7 +19,7 @@ export function comesFromAnotherSite(
 
 /**
  * Whether a browser says that a page of this very origin has sent a request: by `Sec-Fetch-Site`, which no page can set, else
- * by `Origin`, which all browsers send with such requests. Without either it cannot be known, so it is not.. Other origins
+ * by `Origin`, which all browsers send with such requests. Without either it cannot be known, so it is not. Other origins
  * may be trusted to send credentials, too.
  */
 function isSameOrigin(request: GateRequest, cors: Cors | undefined): boolean {
@@ -33,12 +33,36 @@ function isSameOrigin(request: GateRequest, cors: Cors | undefined): boolean {
   return origin !== undefined && names(origin, request);
 }
 
-/** Whether an origin is that of the request: the same host and port, by TLS if the request came by TLS. */
-function names(origin: string, { authority, connection: { secure } }: GateRequest): boolean {
+/** Whether an origin is that of the request: the same scheme, host and port. */
+function names(origin: string, request: GateRequest): boolean {
+  const { authority } = request;
   if (authority === "" || !URL.canParse(origin)) return false;
   const { protocol, host, origin: canonical } = new URL(origin);
-  if (canonical !== origin || (secure && protocol !== "https:")) return false;
+  if (canonical !== origin || !ownSchemes(request).includes(protocol)) return false;
   const own = `${protocol}//${authority}`;
   // The same scheme leaves the same default port out.
   return URL.canParse(own) && new URL(own).host === host;
+}
+
+const ONLY_TLS: readonly string[] = ["https:"];
+/** Traefik names the schemes of WebSockets. */
+const BY_REPORT: Readonly<Record<string, readonly string[]>> = {
+  ...{ https: ONLY_TLS, wss: ONLY_TLS, http: ["http:"], ws: ["http:"] },
+};
+const EITHER: readonly string[] = ["http:", "https:"];
+
+/**
+ * The schemes by which a browser may have sent the request: what a trusted proxy says, else that of the connection. Without
+ * TLS here and such a proxy, TLS may end in front, unseen. Anybody on the network can serve a page of `http://`, so a report
+ * that is not clear never permits that.
+ */
+function ownSchemes({ rawHeaders, connection }: GateRequest): readonly string[] {
+  const [report, another] = connection.peerTrusted
+    ? headerValues(rawHeaders, "x-forwarded-proto")
+    : [];
+  if (report === undefined) return connection.secure ? ONLY_TLS : EITHER;
+  const scheme = report.trim().toLowerCase();
+  return (
+    (another === undefined && Object.hasOwn(BY_REPORT, scheme) && BY_REPORT[scheme]) || ONLY_TLS
+  );
 }

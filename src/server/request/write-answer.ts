@@ -108,12 +108,22 @@ export function send(answer: Answer, request: IncomingRequest, response: Tracked
   if (response.headersSent || response.destroyed) return 0;
   response.whole = true;
   if (answer.close) response.shouldKeepAlive = false;
-  response.writeHead(answer.status, [...answer.headers, ...(response.transfer?.cors ?? [])]);
+  response.writeHead(answer.status, fieldsOf(answer, response));
   const body = request.method === "HEAD" ? "" : answer.body;
   response.end(body);
   if (answer.logged !== undefined) response.statusCode = answer.logged;
   discardUnreadBody(request);
   return Buffer.byteLength(body);
+}
+
+/** Returns the fields of one of our own answers, with those that the configuration asks for on all of them. */
+export function fieldsOf({ headers }: Answer, { transfer }: TrackedOutgoing): string[] {
+  const fields = [...headers, ...(transfer?.cors ?? [])];
+  if (transfer?.noReferrer !== true) return fields;
+  const decided = fields.some(
+    (name, at) => at % 2 === 0 && name.toLowerCase() === "referrer-policy",
+  );
+  return decided ? fields : [...fields, "Referrer-Policy", "no-referrer"];
 }
 
 /**

@@ -30,6 +30,8 @@ export function keptValue(value: unknown): ClaimValue | undefined {
 function isScalar(value: unknown): value is ClaimScalar {
   switch (typeof value) {
     case "string":
+      // Half a surrogate pair (RFC 8259 §8.2) has no UTF-8: in headers and logs, different ones would look alike.
+      return value.isWellFormed();
     case "boolean":
       return true;
     case "number":

@@ -12,6 +12,23 @@ export const FORWARDED_NAMES: ReadonlySet<string> = new Set([
   "x-real-ip",
 ]);
 
+/**
+ * Headers in which proxies report the original request and its client, and those by which a backend takes another path
+ * than that of the request line: gunicorn cuts `SCRIPT_NAME` off it, from every peer on the loopback.
+ */
+const PROXY_FAMILIES =
+  /^(?:x-(?:forwarded|original|envoy-original|rewrite)(?:-|$)|forwarded-for$|(?:x-)?script-name$|path-info$|(?:x-)?(?:true-client|cluster-client|client|remote|originating)-ip$|(?:cf-connecting|fastly-client)-ip$)/;
+
+/**
+ * Whether a header is one that only a proxy may send, and that passes from a trusted one if `server.trustedHeaders` names
+ * it. A proxy passes on what it does not know, so trusting it is not trusting each of its headers.
+ *
+ * @param folded a `foldedName`.
+ */
+export function comesFromProxies(folded: string): boolean {
+  return PROXY_FAMILIES.test(folded) && !FORWARDED_NAMES.has(folded) && !identifiesCaller(folded);
+}
+
 /** Hop-by-hop headers (RFC 9110 §7.6.1), and headers that the proxy writes itself. */
 export const DROPPED: readonly string[] = [
   ...CONNECTION_FIELDS,

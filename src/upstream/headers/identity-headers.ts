@@ -18,23 +18,20 @@ export const IDENTITY_PRESETS = {
 /** Carries the subject of the client's certificate, whatever the other header names are. */
 export const CLIENT_SUBJECT_HEADER = "X-Auth-Client-Subject";
 
-/** Printable ASCII except `%`, which marks our encoding. */
-const VERBATIM = /^[\x20-\x24\x26-\x7e]*$/;
+/** What is encoded: all but printable ASCII, `%`, which marks our encoding, and spaces at the ends, which recipients remove. */
+const ENCODED = /[^\x20-\x24\x26-\x7e]+|^ | $/g;
+/** The same with the comma, which separates the values of a list. */
+const ENCODED_IN_LIST = /[^\x20-\x24\x26-\x2b\x2d-\x7e]+|^ | $/g;
 
-/**
- * Encodes a claim as a field value: anything but printable ASCII is percent-encoded as UTF-8 (as in RFC 8187 §3.2.1).
- */
-export function fieldValue(claim: string): string {
-  if (VERBATIM.test(claim)) return claim.trim() === claim ? claim : encodeURIComponent(claim);
-  return encodeURIComponent(claim.toWellFormed());
+/** Encodes a text that is never a list as a field value: character by character, as UTF-8 (as in RFC 8187 §3.2.1). */
+export function fieldValue(text: string): string {
+  return text.toWellFormed().replace(ENCODED, encodeURIComponent);
 }
 
-/** Joins groups with commas; a comma inside a name is encoded. */
-function listValue(names: readonly string[]): string {
-  return names
-    .map((name) =>
-      name.includes(",") ? encodeURIComponent(name.toWellFormed()) : fieldValue(name),
-    )
+/** Encodes values, separated by commas. */
+function listValue(values: readonly string[]): string {
+  return values
+    .map((value) => value.toWellFormed().replace(ENCODED_IN_LIST, encodeURIComponent))
     .join(",");
 }
 
@@ -50,7 +47,7 @@ export function identityHeaders(names: IdentityHeaderNames, identity: Identity):
   return headers;
 }
 
-/** Encodes one value, or a list separated by commas. */
+/** Encodes a claim that may be a list. A text with a comma is none, so it must not look like one. */
 export function claimValue(value: ClaimValue): string {
-  return typeof value === "object" ? listValue(value.map(String)) : fieldValue(String(value));
+  return listValue(typeof value === "object" ? value.map(String) : [String(value)]);
 }

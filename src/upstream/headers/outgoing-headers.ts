@@ -9,12 +9,12 @@ import {
 import { foldedName } from "../../lib/http/folded-name.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
-import { DROPPED, FORWARDED_NAMES, identifiesCaller } from "./header-names.ts";
+import { comesFromProxies, DROPPED, FORWARDED_NAMES, identifiesCaller } from "./header-names.ts";
 import { CLIENT_SUBJECT_HEADER, fieldValue, identityHeaders } from "./identity-headers.ts";
 import type { IdentityHeaderNames } from "./identity-headers.ts";
 import { requestTrailers } from "./request-trailers.ts";
 import { addPrefixHeader } from "./rewrite.ts";
-import { withoutTokens } from "./without-tokens.ts";
+import { repeatsUrl, withoutTokens, withoutTokensInUrl } from "./without-tokens.ts";
 
 /** Creates the header section for the backend. Pure. */
 export interface OutgoingHeaders {
@@ -30,27 +30,32 @@ type Disposition = "pass" | "drop" | "authorization" | "from-proxy" | "connectio
 /** This instance in `CDN-Loop`, sent as one more field: a list may span several fields (RFC 9110 §5.3). */
 const INSTANCE = instanceName();
 
-/** Headers in which proxies report the original request and its client: they pass only if a trusted proxy sent them. */
-const PROXY_FAMILIES =
-  /^(?:x-(?:forwarded|original|envoy-original|rewrite)(?:-|$)|forwarded-for$|(?:x-)?(?:true-client|cluster-client|client|remote|originating)-ip$|(?:cf-connecting|fastly-client)-ip$)/;
-
 /** Headers that override the method, and thus the authorization: always removed. */
 const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
   ...["x-http-method-override", "x-method-override", "x-http-method"],
 ]);
 
-/**
- * Creates the function that builds header sections for backends.
- *
- * @param names the identity headers of this gate. A client's headers with the names of any preset are removed, too.
- * @param underscoreHeaders is applied to trailers. The intake applies it to headers.
- */
+/** The settings that hold for all header sections. */
+export interface HeaderSettings {
+  /** A client's headers with the names of any preset are removed, too. */
+  readonly identityHeaders: IdentityHeaderNames;
+  /** What happens to trailers with an underscore in their names; by default, they pass. The intake does it to headers. */
+  readonly underscoreHeaders?: UnderscoreHeaders | undefined;
+  /** The headers that pass from trusted proxies, in addition to those that Sallyport extends. */
+  readonly trustedHeaders?: readonly string[] | undefined;
+  /** The headers that some route compares. As trailers, which a backend may merge into the head, they would evade that. */
+  readonly comparedHeaders?: readonly string[] | undefined;
+  /** The query parameters from which some route takes tokens. A page on one route sends its URL to all others (`Referer`). */
+  readonly tokenQueries?: readonly string[] | undefined;
+}
+
+/** Creates the function that builds header sections for backends. @param assertions what signs assertions, if they are configured. */
 export function createOutgoingHeaders(
-  names: IdentityHeaderNames,
+  settings: HeaderSettings,
   assertions?: AssertionSource,
-  underscoreHeaders: UnderscoreHeaders = "allow",
 ): OutgoingHeaders {
-  const dispositions = new Dispositions(names, assertions?.header);
+  const { identityHeaders: names, underscoreHeaders = "allow" } = settings;
+  const dispositions = new Dispositions(settings, assertions?.header);
   /** All requests with a cached token share one identity. */
   const identities = new WeakMap<Identity, readonly string[]>();
   const forwarded = new ForwardedHeaders();
@@ -91,8 +96,17 @@ export function createOutgoingHeaders(
 class Dispositions {
   readonly #of = rememberedByName((name) => this.#decide(name.toLowerCase()));
   readonly #ours: ReadonlySet<string>;
+  /** In lower case. Not folded: the proxy that sets `X-Original-URL` passes on a client's `x_original_url`. */
+  readonly #trusted: ReadonlySet<string>;
+  readonly #compared: ReadonlySet<string>;
+  readonly #tokenQueries: readonly string[];
+  readonly #repeatsUrl = rememberedByName((name) => repeatsUrl(foldedName(name)));
 
-  constructor(names: IdentityHeaderNames, assertion: string | undefined) {
+  constructor(settings: HeaderSettings, assertion: string | undefined) {
+    const { identityHeaders: names, trustedHeaders = [], comparedHeaders = [] } = settings;
+    this.#tokenQueries = settings.tokenQueries ?? [];
+    this.#compared = new Set(comparedHeaders.map(foldedName));
+    this.#trusted = new Set(trustedHeaders.map((name) => name.toLowerCase()));
     const claimNames = Object.keys(names.claims ?? {});
     const identityNames = [names.subject, names.groups, names.issuer, assertion, ...claimNames]
       .filter((name) => name !== undefined)
@@ -119,15 +133,25 @@ class Dispositions {
       }
     }
     const passed = named === undefined ? fields : without(fields, named);
+    if (this.#tokenQueries.length > 0) this.#cleanUrls(passed);
     return route.tokenFrom === undefined ? passed : withoutTokens(passed, route.tokenFrom);
   }
 
-  /** @returns the fields that every client may send to the backend. */
+  /** Removes tokens from the URLs in fields, in place. */
+  #cleanUrls(fields: string[]): void {
+    for (let i = 0; i + 1 < fields.length; i += 2) {
+      if (!this.#repeatsUrl(fields[i] ?? "")) continue;
+      fields[i + 1] = withoutTokensInUrl(fields[i + 1] ?? "", this.#tokenQueries);
+    }
+  }
+
+  /** @returns the trailers that every client may send to the backend. */
   ordinary(fields: readonly string[]): string[] {
     const passed: string[] = [];
     for (let i = 0; i + 1 < fields.length; i += 2) {
       const name = fields[i] ?? "";
-      if (this.#of(name) === "pass") passed.push(name, fields[i + 1] ?? "");
+      if (this.#of(name) !== "pass" || this.#compared.has(foldedName(name))) continue;
+      passed.push(name, fields[i + 1] ?? "");
     }
     return passed;
   }
@@ -138,7 +162,8 @@ class Dispositions {
     const alias = foldedName(name);
     if (this.#ours.has(alias) || identifiesCaller(alias)) return "drop";
     if (METHOD_OVERRIDES.has(alias)) return "drop";
-    return PROXY_FAMILIES.test(alias) ? "from-proxy" : "pass";
+    if (!comesFromProxies(alias)) return "pass";
+    return this.#trusted.has(name) ? "from-proxy" : "drop";
   }
 }
 

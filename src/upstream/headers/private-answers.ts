@@ -8,12 +8,13 @@ const DECIDED = /(?:^|[\s,])(?:private|no-store|public|s-maxage|must-revalidate)
  * Keeps responses to authenticated callers out of shared caches. Caches do not store the response to a request with
  * `Authorization` unless a directive allows it (RFC 9111 §3.5), but they cannot know that another header, a cookie or a
  * query contains a token (RFC 6750 §2.3). If a token is optional, the response varies with it. There is nothing to do on a
- * route without `tokenFrom` that requires a token.
+ * route without `tokenFrom` that requires a token. If a token may be in the query, tells browsers to send no `Referer`.
  *
  * @param fields names and values, alternating; the names in lower case. Changed in place.
  */
 export function keepPrivate(fields: string[], { route, identity, request }: Permit): void {
   const { tokenFrom } = route;
+  if (tokenFrom !== undefined && tokenFrom.queries.length > 0) hideReferrer(fields);
   const varying = route.auth === "optional" ? variesWith(tokenFrom?.list ?? []) : "";
   if (varying !== "") fields.push("vary", varying);
   const isKnown = request.authorization !== undefined;
@@ -22,6 +23,12 @@ export function keepPrivate(fields: string[], { route, identity, request }: Perm
     (name, at) => at % 2 === 0 && name === "cache-control" && DECIDED.test(fields[at + 1] ?? ""),
   );
   if (!decided) fields.push("cache-control", "private");
+}
+
+/** The browser would repeat the URL, with its token, to every server from which the page loads something. */
+function hideReferrer(fields: string[]): void {
+  const decided = fields.some((name, at) => at % 2 === 0 && name === "referrer-policy");
+  if (!decided) fields.push("referrer-policy", "no-referrer");
 }
 
 function variesWith(places: readonly TokenPlace[]): string {

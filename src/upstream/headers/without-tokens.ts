@@ -1,9 +1,11 @@
+import { unescape } from "node:querystring";
 import type { Permit } from "../../core/request/permit.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
 import { withoutCookies } from "../../lib/http/cookie-fields.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
 import { withoutQueryFields } from "../../lib/http/query-fields.ts";
 import { BEARER_PROTOCOL, offeredProtocols } from "../../lib/http/websocket-bearer.ts";
+import { comesFromProxies } from "./header-names.ts";
 
 const PROTOCOLS = "sec-websocket-protocol";
 
@@ -27,6 +29,38 @@ export function withoutTokens(fields: string[], places: TokenPlaces): string[] {
     if (places.hides(fields[i] ?? "") !== undefined) return removed(fields, places);
   }
   return fields;
+}
+
+/** Headers in which browsers and libraries repeat the URL of a page (`Ping-From`: HTML, hyperlink auditing). */
+const URL_HEADERS: ReadonlySet<string> = new Set([
+  ...["referer", "ping-from", "ping-to", "hx-current-url", "turbolinks-referrer", "next-url"],
+  "x-waws-unencoded-url",
+]);
+
+/** Whether a header may repeat a URL with its query. @param folded a `foldedName`. */
+export function repeatsUrl(folded: string): boolean {
+  return URL_HEADERS.has(folded) || comesFromProxies(folded);
+}
+
+/** Where the query of a URL begins, perhaps of one that was encoded, once or twice, to be part of another. */
+const BEGINNING_OF_QUERY = /\?|%(?:25)?3f/i;
+
+/**
+ * Removes query fields from a text that is a URL or contains some, such as `Referer`. If one is in an encoded URL within
+ * the query, removes the whole query.
+ */
+export function withoutTokensInUrl(text: string, names: readonly string[]): string {
+  const begin = text.search(BEGINNING_OF_QUERY);
+  if (begin === -1) return text;
+  const left = withoutFieldsIn(text, names);
+  const plain = unescape(unescape(left));
+  return withoutFieldsIn(plain, names) === plain ? left : left.slice(0, begin);
+}
+
+/** Every `?` may begin a query: some proxies join several URLs. */
+function withoutFieldsIn(text: string, names: readonly string[]): string {
+  const [path = "", ...queries] = text.split("?");
+  return path + queries.map((query) => withoutQueryFields(`?${query}`, names)).join("");
 }
 
 function removed(fields: readonly string[], places: TokenPlaces): string[] {

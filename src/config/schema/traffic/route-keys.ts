@@ -107,7 +107,7 @@ export function rateLimit() {
       .enum(["subject", "address"])
       .exactOptional()
       .describe(
-        "What counts as one caller; default: the subject, or the address on a public route",
+        "What counts as one caller; default: the subject, or the address with auth: none or optional. With subject and auth: optional, callers without a token count by address",
       ),
   });
 }
