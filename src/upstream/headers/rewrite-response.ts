@@ -31,7 +31,7 @@ export function mapAnswerBack(headers: IncomingHttpHeaders, permit: Permit, host
         `${time}${quote}${mappedReference(url, permit, host)}${end}`,
     );
   }
-  // undici represents a single field as a string.
+  // A single field is a string.
   if (cookies !== undefined) {
     headers["set-cookie"] = [cookies].flat().map((cookie) => mappedCookie(cookie, permit.route));
   }
