@@ -70,7 +70,6 @@ const DOORS: Record<string, readonly string[]> = {
   jose: ["tokens/"],
   "lru-cache": ["tokens/", "policy/"],
   "http-proxy-3": ["upstream/"],
-  undici: ["upstream/"],
   "prom-client": ["observe/"],
   pino: ["observe/"],
   "@opentelemetry": ["observe/"],

@@ -20,18 +20,11 @@ export default defineConfig({
   tsconfig: false,
   transform: {
     target: "node24",
-    // undici's own word for a bundle without its second parser, milo, which is never used here.
-    define: { esbuildDetection: "true" },
   },
   // `debug`, a dependency of http-proxy-3, takes it when it is there; nothing may be looked up outside.
   resolve: { alias: { "supports-color": false } },
   plugins: [
     leftOut([
-      // undici: HTTP/2, and bodies that are forms. We ask for HTTP/1.1 and send bytes.
-      "undici/lib/dispatcher/client-h2.js",
-      "undici/lib/web/fetch/body.js",
-      "undici/lib/web/fetch/formdata.js",
-      "undici/lib/web/webidl/index.js",
       // http-proxy-3: requests other than WebSockets, with `followRedirects`.
       "follow-redirects/index.js",
       // pg: its other half, in C.

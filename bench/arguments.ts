@@ -16,7 +16,7 @@ Compares Sallyport with other proxies and prints tables. Nothing leaves this mac
   --json FILE           the file for the figures, which --write-docs reads (.bench/results.json)
   --add                 keep the figures of other scenarios in the file, so that a long measurement can be made in parts
   --targets             compare the figures with the targets; the exit code is 1 if one is missed
-  --write-docs          measure nothing; write the figures from the file into docs/performance.md
+  --write-docs          measure nothing; write the figures from the file into bench/RESULTS.md
   -h, --help            this text
 `;
 

@@ -7,9 +7,9 @@ import { renderResults, renderTargets } from "./tables.ts";
 export const FIGURES_BEGIN = "<!-- figures: begin, written by `npm run bench -- --write-docs` -->";
 export const FIGURES_END = "<!-- figures: end -->";
 
-/** Writes the figures between the markers in `docs/performance.md`. @returns the file. */
+/** Writes the figures between the markers in `bench/RESULTS.md`. @returns the file. */
 export async function writeDocument(results: Results): Promise<string> {
-  const file = join(REPOSITORY, "docs/performance.md");
+  const file = join(REPOSITORY, "bench/RESULTS.md");
   const text = await readFile(file, "utf8");
   const begin = text.indexOf(FIGURES_BEGIN);
   const end = text.indexOf(FIGURES_END, begin);

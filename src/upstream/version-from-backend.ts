@@ -41,7 +41,7 @@ export function openBackendVersion(
   async function query(): Promise<string> {
     const until = clock.monotonic() + CACHE_MS;
     const limit = AbortSignal.any([closing.signal, AbortSignal.timeout(timeouts.response)]);
-    const pool = openPool(origin, { protocol, connectMs: timeouts.connect, connections: 1 });
+    const pool = openPool(origin, { protocol, connectMs: timeouts.connect });
     const text = await textBy(pool, origin, path, limit);
     const value: unknown = text === undefined ? undefined : parseStrictJson(text);
     const version = isJsonObject(value) && Object.hasOwn(value, field) ? value[field] : undefined;

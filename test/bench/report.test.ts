@@ -53,7 +53,7 @@ describe("targets", () => {
 });
 
 test("the document has the marks that figures are written between", async () => {
-  const text = await readFile(new URL("../../docs/performance.md", import.meta.url), "utf8");
+  const text = await readFile(new URL("../../bench/RESULTS.md", import.meta.url), "utf8");
   expect(text.split(FIGURES_BEGIN)).toHaveLength(2);
   expect(text.split(FIGURES_END)).toHaveLength(2);
   expect(text.indexOf(FIGURES_BEGIN)).toBeLessThan(text.indexOf(FIGURES_END));

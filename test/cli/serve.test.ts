@@ -18,6 +18,22 @@ it("does not start with broken files, and reports all of them at once", async ()
   expect(err.trimEnd().split("\n").at(-1)).toBe(`see ${linkTo("It does not start")}`);
 });
 
+it("does not start on a Node whose parser it does not know", async () => {
+  const { flags } = await deployment();
+  const other = `import { createServer } from "node:http";
+import { Duplex } from "node:stream";
+const connection = new Duplex({ read() {} });
+createServer().emit("connection", connection);
+delete connection.parser.constructor.prototype.finish;`;
+  const { code, out, err } = await childCommand(["serve", ...flags], {
+    env: {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(other)}`,
+    },
+  });
+  expect({ code, out }).toEqual({ code: 78, out: "" });
+  expect(err.split("\n")[0]).toContain("has a different HTTP parser");
+});
+
 it("ends with a single line if the port is taken", async () => {
   const { flags } = await deployment();
   const taken = createServer().listen(0, "127.0.0.1");

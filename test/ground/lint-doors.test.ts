@@ -69,7 +69,6 @@ const DOORS: readonly (readonly [library: string, inside: Names, outside: string
   ["jose", ["tokens/a.ts"], "server/a.ts"],
   ["lru-cache", ["tokens/a.ts", "policy/a.ts"], "credentials/a.ts"],
   ["http-proxy-3", ["upstream/a.ts"], "server/a.ts"],
-  ["undici", ["upstream/a.ts"], "tokens/a.ts"],
   ["prom-client", ["observe/a.ts"], "server/a.ts"],
   ["pino", ["observe/a.ts"], "app/app.ts"],
   ["zod", ["config/a.ts"], "cli/a.ts"],

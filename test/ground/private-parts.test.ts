@@ -50,7 +50,7 @@ const REACHES: readonly (readonly [reach: RegExp, example: string])[] = [
   [/\b(?:internalBinding|getOwnPropertySymbols)\b|process\.binding/, "internalBinding('util')"],
   [
     /(?:from|import\() ?"(?:@[\w-]+\/)?[\w-]+\/(?:lib|dist|built?|src|cjs|esm|internal)\//,
-    'import x from "undici/lib/core/symbols.js";',
+    'import x from "ioredis/built/connectors/index.js";',
   ],
   [
     /(?<!\bthis)\.(?:push|read|write|end|emit|destroy|destroySoon|attachListeners) = /,
@@ -59,7 +59,7 @@ const REACHES: readonly (readonly [reach: RegExp, example: string])[] = [
   [/\bnew (?:IncomingMessage|ServerResponse)\(/, "new IncomingMessage(socket)"],
   [/\bextends (?:IncomingMessage|ServerResponse)\b/, "class Mine extends ServerResponse {"],
   [/[.?]\.?(?:assign|detach)Socket\b|override \w+Socket\b/, "response.assignSocket(socket);"],
-  [/\b(?:kParser|getForPromString|attachListeners|AbstractConnector)\b/, "socket[kParser]"],
+  [/\b(?:getForPromString|attachListeners|AbstractConnector)\b/, "registry.getForPromString()"],
   [/\bERR_SSL_[A-Z]/, 'error.code === "ERR_SSL_HTTP_REQUEST"'],
   [/@ts-(?:expect-error|ignore|nocheck)/, "/* @ts-ignore */"],
 ];

@@ -1,6 +1,5 @@
 import { connect } from "node:net";
 import { once } from "node:events";
-import { errors } from "undici";
 import { describe, expect, test } from "vitest";
 import { GateError } from "../../src/core/request/errors.ts";
 import { UPSTREAM_ERROR_REASONS } from "../../src/core/request/outcome.ts";
@@ -10,6 +9,7 @@ import {
   failureOf,
   upstreamReason,
 } from "../../src/upstream/http/failures.ts";
+import { BackendFault } from "../../src/upstream/http/faults.ts";
 import { closedPort } from "../support/dead-ends.ts";
 
 const withCode = (code: string): Error => Object.assign(new Error(code), { code });
@@ -45,16 +45,12 @@ describe("the reason of a failure", () => {
   });
 
   test.each([
-    [new errors.SocketError("other side closed"), "reset"],
-    [new errors.SocketError("bad response"), "invalid_response"],
-    [new errors.SocketError("bad upgrade"), "invalid_response"],
-    [new errors.ConnectTimeoutError(), "connect_timeout"],
-    [new errors.HeadersTimeoutError(), "response_timeout"],
-    [new errors.BodyTimeoutError(), "idle_timeout"],
-    [new errors.HeadersOverflowError(), "invalid_response"],
-    [new errors.ResponseContentLengthMismatchError(), "invalid_response"],
-    [new errors.RequestAbortedError(), "aborted"],
-    [new errors.HTTPParserError("bad"), "invalid_response"],
+    [new BackendFault("connection_lost"), "reset"],
+    [new BackendFault("connect_timeout"), "connect_timeout"],
+    [new BackendFault("response_timeout"), "response_timeout"],
+    [new BackendFault("idle_timeout"), "idle_timeout"],
+    [new BackendFault("invalid_answer"), "invalid_response"],
+    [new BackendFault("client_gone"), "aborted"],
     [new Error("no code at all"), "invalid_response"],
     ["no error at all", "invalid_response"],
   ])("%s is %s", (error, reason) => {
@@ -94,9 +90,9 @@ test("another error has no upstream reason", () => {
   expect(upstreamReason(new GateError("no_route"))).toBe(undefined);
 });
 
-test("a request that undici refuses to send is not counted as the backend's failure", () => {
+test("a request that cannot be sent is not counted as the backend's failure", () => {
   const codeOf = (error: unknown): string => failureOf(error).code;
-  expect(codeOf(new errors.InvalidArgumentError("invalid path"))).toBe("bad_request");
+  expect(codeOf(new BackendFault("unsendable"))).toBe("bad_request");
   expect(codeOf(new GateError("body_too_large"))).toBe("body_too_large");
   const others = ["reset", "invalid_response", "invalid_response"];
   expect([withCode("ECONNRESET"), "x", undefined].map(codeOf)).toEqual(others);

@@ -1,4 +1,6 @@
 import { type App, type AppOptions, startApp } from "../../app/app.ts";
+import { ConfigError } from "../../core/config-problem.ts";
+import { hasNodeParser } from "../../upstream/http1/response-parser.ts";
 
 const BIND_ERRORS = new Map<unknown, string>([
   ["EADDRINUSE", "is taken by another program"],
@@ -10,9 +12,14 @@ const BIND_ERRORS = new Map<unknown, string>([
  * Starts the proxy.
  *
  * @param advice what the user can do if an address is not available.
- * @throws Error with a one-line message if an address is not available, else the error of `startApp`.
+ * @throws ConfigError if Node's parser, which reads the backends' responses, is not the expected one; Error with a one-line
+ * message if an address is not available; else the error of `startApp`.
  */
 export async function start(options: AppOptions, advice: string): Promise<App> {
+  if (!hasNodeParser()) {
+    const message = `Node ${process.versions.node} has a different HTTP parser: it needs Node 24 or 26`;
+    throw new ConfigError([{ file: process.execPath, message }]);
+  }
   try {
     return await startApp(options);
   } catch (error) {

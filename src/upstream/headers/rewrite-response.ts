@@ -35,7 +35,7 @@ export function mapAnswerBack(
         `${time}${quote}${mappedReference(url, permit, hosts)}${end}`,
     );
   }
-  // undici represents a single field as a string.
+  // A single field is a string.
   if (cookies !== undefined) {
     headers["set-cookie"] = [cookies].flat().map((cookie) => mappedCookie(cookie, permit.route));
   }

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import type { Dispatcher } from "undici";
 import type { RequestBody } from "./request-body.ts";
 
 /** A request to a backend. */
@@ -41,11 +40,17 @@ export interface Connection {
 }
 
 /** What the handler of a request can do to it. */
-export type RequestControl = Pick<Dispatcher.DispatchController, "abort" | "pause" | "resume">;
+export interface RequestControl {
+  /** Ends the request; the handler gets the error. */
+  abort(reason: Error): void;
+  /** Stops reading the answer. */
+  pause(): void;
+  resume(): void;
+}
 
 /**
- * Receives the events of one request, in this order. `onResponseError` may come at any point and is then the last. The names
- * are undici's. If a handler throws, the request is aborted.
+ * Receives the events of one request, in this order. `onResponseError` may come at any point and is then the last.
+ * If a handler throws, the request is aborted.
  */
 export interface AnswerHandler {
   /** The connection has been chosen. It may not be open yet. */

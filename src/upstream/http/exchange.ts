@@ -141,7 +141,7 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
   }
 
   onResponseData(control: RequestControl, chunk: Buffer): void {
-    // undici passes an empty chunk whenever it resumes.
+    // Nothing has moved.
     if (this.#isOver || chunk.length === 0) return;
     this.#limits.idle.start(this);
     if (this.#answer.write(chunk, this)) return;

@@ -1,6 +1,7 @@
 import { GateError } from "../../core/request/errors.ts";
 import { isUpstreamErrorReason, type UpstreamErrorReason } from "../../core/request/outcome.ts";
 import { systemCode } from "../../lib/text/error-code.ts";
+import { BackendFault } from "./faults.ts";
 
 const BY_CODE: Readonly<Record<string, UpstreamErrorReason>> = {
   ECONNREFUSED: "connect_refused",
@@ -15,15 +16,7 @@ const BY_CODE: Readonly<Record<string, UpstreamErrorReason>> = {
   ECONNRESET: "reset",
   EPIPE: "reset",
   ECONNABORTED: "reset",
-  UND_ERR_SOCKET: "reset",
   ETIMEDOUT: "connect_timeout",
-  UND_ERR_CONNECT_TIMEOUT: "connect_timeout",
-  UND_ERR_HEADERS_TIMEOUT: "response_timeout",
-  UND_ERR_BODY_TIMEOUT: "idle_timeout",
-  UND_ERR_HEADERS_OVERFLOW: "invalid_response",
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: "invalid_response",
-  UND_ERR_RES_EXCEEDED_MAX_SIZE: "invalid_response",
-  UND_ERR_ABORTED: "aborted",
   // This process or its machine has run out of open files, memory for sockets, or local ports.
   EMFILE: "resource_exhausted",
   ENFILE: "resource_exhausted",
@@ -32,13 +25,10 @@ const BY_CODE: Readonly<Record<string, UpstreamErrorReason>> = {
   EADDRNOTAVAIL: "resource_exhausted",
 };
 
-/** undici has one code for "other side closed" and "bad response". Only the second breaks the protocol. */
-const BROKEN_PROTOCOL = new Set(["bad response", "bad upgrade"]);
-
 /** Returns the reason for an error of a connection to a backend. */
 export function failureReason(error: unknown): UpstreamErrorReason {
   if (!(error instanceof Error)) return "invalid_response";
-  if (BROKEN_PROTOCOL.has(error.message)) return "invalid_response";
+  if (error instanceof BackendFault) return error.reason ?? "invalid_response";
   const code = systemCode(error) ?? "";
   const known = BY_CODE[code];
   if (known !== undefined) return known;
@@ -64,8 +54,7 @@ const REPORTED_AS = { aborted: "reset", idle_timeout: "response_timeout" } as co
 /** Returns the table's error for whatever ended a request to a backend: its body, its fields, or the backend. */
 export function failureOf(error: unknown): GateError {
   if (error instanceof GateError) return error;
-  // The request is not valid HTTP; undici has the same code for this.
-  if (systemCode(error) === "UND_ERR_INVALID_ARG") {
+  if (error instanceof BackendFault && error.kind === "unsendable") {
     return new GateError("bad_request", { cause: error });
   }
   return failure(failureReason(error), error);

@@ -1,40 +1,48 @@
-/** The faults of backends and clients that Sallyport finds: a code for `failureReason`, and words for the log. */
+import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
+
+/**
+ * The faults of backends and clients that Sallyport finds: the reason that is counted, and words for the log. Without a reason, nobody
+ * at the backend is at fault.
+ */
 const FAULTS = {
-  connection_lost: ["ECONNRESET", "the backend closed the connection"],
-  stream_reset: ["ECONNRESET", "the backend ended the stream"],
+  connection_lost: ["reset", "the backend closed the connection"],
+  stream_reset: ["reset", "the backend ended the stream"],
   /** It was not processed, so any method may be sent again (RFC 9113 §8.7): the backend closes the connection. */
-  unprocessed: ["ECONNRESET", "the backend has not processed the request"],
+  unprocessed: ["reset", "the backend has not processed the request"],
   /** Likewise, but the backend refused only this request. */
-  refused: ["ECONNRESET", "the backend has not processed the request"],
-  unexpected_bytes: ["HPE_UNEXPECTED_BYTES", "the backend sent data that no request asked for"],
-  invalid_status: ["HPE_INVALID_STATUS", "the backend answered with an invalid status"],
-  invalid_answer: [undefined, "the answer of the backend is not valid HTTP"],
-  invalid_http2: ["ERR_HTTP2_ERROR", "the backend breaks HTTP/2"],
+  refused: ["reset", "the backend has not processed the request"],
+  unexpected_bytes: ["invalid_response", "the backend sent data that no request asked for"],
+  invalid_status: ["invalid_response", "the backend answered with an invalid status"],
+  invalid_answer: ["invalid_response", "the answer of the backend is not valid HTTP"],
+  invalid_http2: ["invalid_response", "the backend breaks HTTP/2"],
   /** By ALPN. */
-  chose_http2: ["ERR_HTTP2_ERROR", "the backend chose HTTP/2"],
-  no_http2: ["ERR_HTTP2_ERROR", "the backend does not speak HTTP/2"],
-  connect_timeout: ["UND_ERR_CONNECT_TIMEOUT", "the backend did not answer in time"],
-  response_timeout: ["UND_ERR_HEADERS_TIMEOUT", "the backend did not answer in time"],
-  idle_timeout: ["UND_ERR_BODY_TIMEOUT", "the backend did not answer in time"],
+  chose_http2: ["invalid_response", "the backend chose HTTP/2"],
+  no_http2: ["invalid_response", "the backend does not speak HTTP/2"],
+  connect_timeout: ["connect_timeout", "the backend did not answer in time"],
+  response_timeout: ["response_timeout", "the backend did not answer in time"],
+  idle_timeout: ["idle_timeout", "the backend did not answer in time"],
   /** No byte of the request was written. */
-  unsendable: ["UND_ERR_INVALID_ARG", "the request to the backend is not valid HTTP"],
-  client_gone: ["UND_ERR_ABORTED", "the client is gone"],
-  handshake_aborted: ["UND_ERR_ABORTED", "the client left during the handshake"],
+  unsendable: [undefined, "the request to the backend is not valid HTTP"],
+  client_gone: ["aborted", "the client is gone"],
+  handshake_aborted: ["aborted", "the client left during the handshake"],
   /** The response was discarded. */
-  repeated: [undefined, "the request is sent again"],
-} as const satisfies Readonly<Record<string, readonly [code: string | undefined, words: string]>>;
+  repeated: ["invalid_response", "the request is sent again"],
+} as const satisfies Readonly<
+  Record<string, readonly [reason: UpstreamErrorReason | undefined, words: string]>
+>;
 
 /** Why a request to a backend ends early. */
 export class BackendFault extends Error {
   readonly kind: keyof typeof FAULTS;
-  readonly code: string | undefined;
+  /** Undefined if the request could not be sent. */
+  readonly reason: UpstreamErrorReason | undefined;
 
   constructor(kind: keyof typeof FAULTS, detail?: string) {
-    const [code, words] = FAULTS[kind];
+    const [reason, words] = FAULTS[kind];
     super(detail === undefined ? words : `${words}: ${detail}`);
     this.name = "BackendFault";
     this.kind = kind;
-    this.code = code;
+    this.reason = reason;
   }
 }
 

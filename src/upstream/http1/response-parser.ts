@@ -168,7 +168,7 @@ export class ResponseParser {
   }
 }
 
-/** Whether Node's parser has the interface that this file expects. Otherwise undici reads responses, at a higher cost. */
+/** Whether Node's parser has the interface that this file expects. `serve` does not start on a Node without it. */
 export function hasNodeParser(): boolean {
   return NODE_PARSER !== undefined;
 }

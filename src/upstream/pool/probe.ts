@@ -95,7 +95,7 @@ async function readHttp1(...details: Parameters<QueryFunction>): ReturnType<Quer
 
 function readBy(protocol: UpstreamProtocol): QueryFunction {
   return async (origin, path, limit) => {
-    const pool = openPool(origin, { protocol, connectMs: TIMEOUT_MS, connections: 1 });
+    const pool = openPool(origin, { protocol, connectMs: TIMEOUT_MS });
     const probe = probeQuery(origin, path);
     const { status, body } = await sendQueryOnce(pool, probe, limit, MAX_BYTES);
     return { status, text: () => body.toString("utf8") };

@@ -26,7 +26,7 @@ export interface TargetOrigin {
 type TargetTlsOptions = Pick<ConnectionOptions, "servername" | "ca" | "cert" | "key">;
 
 /**
- * Returns the options of `tls.connect` for a target. Always sets `servername`: Node and undici would otherwise take
+ * Returns the options of `tls.connect` for a target. Always sets `servername`: Node would otherwise take
  * it from the request's Host, which the client chooses, and verify the certificate against that. If empty, no name is
  * sent, and the certificate is verified against the address.
  */

@@ -1,7 +1,7 @@
 /**
  * Clients that never read. A client requests something large and does not read it. The proxy stops reading from the
  * backend, as it should, and then the client, the proxy and the backend all wait, and the request still counts against
- * the backend's limit. No timeout of Node or undici ends that, since nothing counts as idle: the client has sent its
+ * the backend's limit. No timeout of Node ends that, since nothing counts as idle: the client has sent its
  * request, and the response is paused. A few hundred such connections leave none to the backend (slowhttptest's "slow
  * read").
  *

@@ -1,0 +1,100 @@
+/**
+ * The size of the house, and how far its rooms are from each other. A capability may raise a limit by its own lines, in the
+ * commit that adds it, with a sentence that says what for. What shrinks lowers it.
+ */
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const SOURCES = resolve(import.meta.dirname, "../../src");
+
+/** The most that each figure may be. */
+const LIMITS = {
+  lines: 0,
+  files: 0,
+  filesUnder40Lines: 0,
+  namesUsedByOneFile: 0,
+};
+
+const texts = new Map(
+  globSync("**/*.ts", { cwd: SOURCES }).map((file) => [
+    file,
+    readFileSync(join(SOURCES, file), "utf8"),
+  ]),
+);
+
+const IMPORT = /^(?:import|export) (?:type )?(?:\{([^}]*)\}|\* as \w+|\w+) from "([^"]+)";$/gm;
+
+interface Import {
+  readonly module: string;
+  readonly names: readonly string[];
+}
+
+/** Returns what a file imports; of a file of `src`, the module is its path there. */
+function importsOf(file: string, text: string): Import[] {
+  return [...text.matchAll(IMPORT)].map(([, list = "", module = ""]) => ({
+    module: module.startsWith(".")
+      ? relative(SOURCES, resolve(SOURCES, dirname(file), module))
+      : module,
+    names: list.split(",").map((name) => name.trim().replace(/^type /, "").split(" as ")[0] ?? ""),
+  }));
+}
+
+const EXPORT =
+  /^export (?:declare )?(?:async )?(?:abstract )?(?:const|let|class|function\*?|interface|type) (\w+)/gm;
+
+/** Each exported name with the number of files that import it. */
+function usesOfNames(): Map<string, number> {
+  const uses = new Map<string, number>();
+  for (const [file, text] of texts) {
+    for (const [, name = ""] of text.matchAll(EXPORT)) uses.set(`${file} ${name}`, 0);
+  }
+  for (const [file, text] of texts) {
+    const used = importsOf(file, text).flatMap(({ module, names }) =>
+      names.map((name) => `${module} ${name}`),
+    );
+    for (const name of new Set(used)) {
+      const count = uses.get(name);
+      if (count !== undefined) uses.set(name, count + 1);
+    }
+  }
+  return uses;
+}
+
+const linesOf = (text: string): number => text.split("\n").length - 1;
+
+describe("the size of src", () => {
+  const uses = [...usesOfNames().values()];
+  const lines = [...texts.values()].map(linesOf);
+  const figures = {
+    lines: lines.reduce((sum, each) => sum + each, 0),
+    files: texts.size,
+    filesUnder40Lines: lines.filter((each) => each < 40).length,
+    namesUsedByOneFile: uses.filter((count) => count === 1).length,
+  };
+
+  it.each(Object.keys(LIMITS) as (keyof typeof LIMITS)[])("%s stay within their limit", (name) => {
+    expect(figures[name]).toBeLessThanOrEqual(LIMITS[name]);
+    // Whoever makes it smaller keeps it so.
+    expect(figures[name]).toBeGreaterThan(LIMITS[name] * 0.97);
+  });
+
+  it("reads the exports and imports of src", () => {
+    expect(uses.length).toBeGreaterThan(1_000);
+    expect(uses.filter((count) => count > 1).length).toBeGreaterThan(500);
+  });
+});
+
+/** An object's own properties, packed into one line to look shorter: `...{ a, b }`. */
+const PACKED = /\.\.\.\{/;
+
+it("no literal is packed, and no module is imported twice in one file", () => {
+  expect(PACKED.test("return { ...{ name, kind }, path };")).toBe(true);
+  const packed = [...texts].filter(([, text]) => PACKED.test(text)).map(([file]) => file);
+  const twice = [...texts].flatMap(([file, text]) => {
+    const modules = importsOf(file, text).map(({ module }) => module);
+    const again = modules.filter((module, at) => modules.indexOf(module) !== at);
+    return again.map((module) => `${file}: ${module}`);
+  });
+  expect({ packed, twice }).toEqual({ packed: [], twice: [] });
+});
