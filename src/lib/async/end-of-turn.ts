@@ -1,4 +1,4 @@
-import { callEach } from "./isolation.ts";
+import { reportUncaught } from "./isolation.ts";
 
 /** A write that waits for the end of the turn. */
 export interface TurnTask {
@@ -18,12 +18,15 @@ export function atEndOfTurn(task: TurnTask): void {
   if (tasks.length === 1) setImmediate(runAll);
 }
 
+/** A loop of its own: in `callEach`, which also iterates over other collections, each step allocates. */
 function runAll(): void {
   const now = tasks;
   tasks = [];
-  callEach(now, run);
-}
-
-function run(task: TurnTask): void {
-  task.runAtEndOfTurn();
+  for (const task of now) {
+    try {
+      task.runAtEndOfTurn();
+    } catch (error) {
+      reportUncaught(error);
+    }
+  }
 }
