@@ -105,8 +105,8 @@ encoding, control characters and bytes that are not UTF-8 still get 400 in any s
 the backend decoded it, merged its slashes, or cut parameters off: the backend must not read the path differently from Sallyport.
 
 \`headers\` match if the request has exactly one field of each name, with exactly this value. Clients control headers: \`check\` warns if a
-client can avoid the token requirement by a header, or if a route by \`headers\` is stricter than the one that the request would match
-without them. A backend may find the value where Sallyport does not: in one of several fields, in a list, in another case, in quotes, before
+client can avoid the token requirement by a header, or if a route by \`headers\` is stricter than the one to the same upstream that the request
+would match without them. A backend may find the value where Sallyport does not: in one of several fields, in a list, in another case, in quotes, before
 a \`;\`, or in a header with \`_\` for \`-\`. If the route that Sallyport finds would then admit callers whom the other one refuses, the request
 gets 400 (\`ambiguous_header\`). Backends that also read \`1\` or \`yes\` as \`true\` need the same requirements on both routes. Request trailers
 with these names do not reach the backend. \`allow\` and \`deny\` apply to the client's address, which trusted proxies may name;

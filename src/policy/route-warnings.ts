@@ -138,15 +138,15 @@ function headerWarnings(
 }
 
 /**
- * Warns about a route by headers that is stricter than the route of requests without them: a backend may act on another value
- * than the one compared, such as `1` for `true`.
+ * Warns about a route by headers that is stricter than the route of requests without them, to the same upstream: a backend may
+ * act on another value than the one compared, such as `1` for `true`.
  */
 function conditionWarnings(route: Route, findRoute: RouteTable): RouteWarning[] {
   const { headers } = route;
   if (headers === undefined) return [];
   const asked = sampleRequest(route);
   const taker = findRoute({ ...asked, rawHeaders: [] });
-  if (taker === undefined || !isWeaker(taker, route)) return [];
+  if (taker?.upstream !== route.upstream || !isWeaker(taker, route)) return [];
   const names = headers.map(([name]) => name).join(" and ");
   const message = `${asked.matchPath} without the header ${names} needs less, by the route ${taker.name}`;
   const hint =

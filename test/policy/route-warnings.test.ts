@@ -69,6 +69,7 @@ it("warns about a route by headers that is stricter than the one behind it", () 
   expect(found({ ...rest, ...stricter }, byHeader)).toEqual([]);
   expect(found(rest, { ...byHeader, require: {} })).toEqual([]);
   expect(found(byHeader)).toEqual([]);
+  expect(found({ ...rest, upstream: "other" }, byHeader)).toEqual([]);
 });
 
 it("treats a route in monitor mode as open, but not next to another such route", () => {
