@@ -155,10 +155,10 @@ export class Service {
     return threads === undefined ? metrics.text() : threads.metricsText(metrics);
   }
 
-  /** Revokes the tokens that an operator names. */
-  revoke(query: RevocationQuery): Promise<RevocationResult> {
+  /** Revokes the tokens that an operator names. @param by the address of the operator. */
+  revoke(query: RevocationQuery, by: string): Promise<RevocationResult> {
     const { traffic, options } = this.parts;
-    return traffic.query(({ tokens }) => revokeNamed(options, tokens, query));
+    return traffic.query(({ tokens }) => revokeNamed(options, tokens, query, by));
   }
 
   /** Puts a snapshot in force as a whole, or rejects and changes nothing. */

@@ -29,7 +29,7 @@ async function opened(directory: string) {
   const log = recordedLog();
   const reloads: boolean[] = [];
   const clock = setClock();
-  const reloaded = (successful: boolean): void => void reloads.push(successful);
+  const reloaded = (problems: readonly string[]): void => void reloads.push(problems.length === 0);
   const files = await readKeyFiles(directory);
   const keys = await openOwnKeys({ algorithm: "ES256", files, clock, log, reloaded });
   onTestFinished(() => keys.close());

@@ -36,7 +36,7 @@ ${CONFIGURATION_HELP}
       { snapshot, version: ownVersion(), sink, read },
       "choose another with server.listen or admin.listen",
     );
-    process.on("SIGHUP", () => void app.reload());
+    process.on("SIGHUP", () => void app.reload("SIGHUP"));
     return runUntilStopped(app, sink, exit, stop);
   },
 };

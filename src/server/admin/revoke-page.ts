@@ -31,20 +31,21 @@ const BEARER = /^Bearer +(\S+)$/i;
  * they expire.
  */
 export function revokePage(
-  revoke: (query: RevocationQuery) => Promise<RevocationResult>,
+  revoke: (query: RevocationQuery, by: string) => Promise<RevocationResult>,
 ): AdminPage {
-  return restrictedPage("POST", "/-/revoke", async ({ query, headers }) => {
+  return restrictedPage("POST", "/-/revoke", async ({ query, headers, peer }) => {
     const unknown = [...query.keys()].find((name) => !PARAMETERS.has(name));
     if (unknown !== undefined) {
       return refusal(`the query may hold ${[...PARAMETERS].join(", ")} and nothing else`);
     }
     const given = NAMED_REVOCATIONS.filter(({ word }) => query.has(word));
-    const result = await revoke({
+    const named = {
       named: new Map(given.map(({ kind, word }) => [kind, query.getAll(word)])),
       issuer: query.get("issuer") ?? undefined,
       before: query.get("before") ?? undefined,
       token: BEARER.exec(headers.authorization ?? "")?.[1],
-    });
+    };
+    const result = await revoke(named, peer);
     if ("refused" in result) return refusal(result.refused);
     const { kept } = result;
     const message = kept

@@ -1,5 +1,6 @@
 import type { Change } from "../../core/change.ts";
 import { ConfigError, describeProblem } from "../../core/config-problem.ts";
+import type { Reloaded } from "../../core/reload-result.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { watchDirectory } from "../../lib/files/watched-directory.ts";
 import { type KeyFiles, readKeyFiles } from "./key-directory.ts";
@@ -17,8 +18,7 @@ interface OwnKeyOptions extends SigningKeyOptions {
    * published that long. If undefined, they are removed at once.
    */
   readonly lifetime?: number | undefined;
-  /** Called whenever the directory has changed and was read again. */
-  readonly reloaded?: (successful: boolean) => void;
+  readonly reloaded?: Reloaded;
 }
 
 /** The part of the options that a configuration determines. */
@@ -120,7 +120,7 @@ export class WatchedKeys extends ReplaceableKeys {
     this.#depart(ring, options);
     this.#lifetime = lifetime;
     this.replace([...ring, ...this.#departed]);
-    options.reloaded?.(true);
+    options.reloaded?.([]);
     this.#logSigner();
     this.#begin();
   }
@@ -180,7 +180,7 @@ export class WatchedKeys extends ReplaceableKeys {
       if (options !== this.#options) return; // the settings have changed meanwhile
       const kids = new Set(ring.map(({ kid }) => kid));
       this.replace([...ring, ...this.#departed.filter(({ kid }) => !kids.has(kid))]);
-      options.reloaded?.(true);
+      options.reloaded?.([]);
     } catch (error) {
       if (options === this.#options) this.#reportUnusable(error);
     }
@@ -194,7 +194,7 @@ export class WatchedKeys extends ReplaceableKeys {
         ? error.problems.map(describeProblem)
         : [`${directory}: ${error instanceof Error ? error.name : "unknown error"}`];
     keyLog(log, purpose).unusable({ directory, problems });
-    reloaded?.(false);
+    reloaded?.(problems);
   }
 
   #logSigner(): void {
