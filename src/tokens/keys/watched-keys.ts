@@ -44,6 +44,9 @@ function optionsOf({ files, lifetime: _changes, ...rest }: OwnKeyOptions): Watch
   return { ...rest, directory: files?.directory };
 }
 
+/** The longest time that `setTimeout` takes. After a longer one, a reading of the directory comes first. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** Replaces the fingerprint of a directory that is missing or cannot be read. */
 const NO_FINGERPRINT = "";
 
@@ -67,6 +70,9 @@ export class WatchedKeys extends ReplaceableKeys {
   #readAt: number;
   #signer: string | undefined;
   #watch: { close(): void } | undefined;
+  /** Runs until the next key starts or stops to sign. */
+  #changing: NodeJS.Timeout | undefined;
+  #closed = false;
   #lifetime: number | undefined;
   /** The paths of the files in the directory at the last reading. */
   #paths: readonly string[] = [];
@@ -85,6 +91,7 @@ export class WatchedKeys extends ReplaceableKeys {
     this.#readAt = readAt;
     this.#signer = this.signing?.kid;
     if (this.#signer === undefined) this.#logNoSigner();
+    this.#awaitChange();
     this.#begin();
   }
 
@@ -126,6 +133,8 @@ export class WatchedKeys extends ReplaceableKeys {
   }
 
   close(): void {
+    this.#closed = true;
+    clearTimeout(this.#changing);
     this.#watch?.close();
   }
 
@@ -198,12 +207,22 @@ export class WatchedKeys extends ReplaceableKeys {
   }
 
   #logSigner(): void {
+    this.#awaitChange();
     const kid = this.signing?.kid;
     if (kid === this.#signer) return;
     this.#signer = kid;
     const { log, purpose } = this.#options;
     if (kid === undefined) this.#logNoSigner();
     else keyLog(log, purpose).another({ signing: kid });
+  }
+
+  /** Logs the next change of the signing key when it happens. The readings of the directory come up to 30 s later. */
+  #awaitChange(): void {
+    clearTimeout(this.#changing);
+    const { clock = systemClock } = this.#options;
+    const waitMs = this.changesAt - clock.now();
+    if (this.#closed || waitMs > LONGEST_TIMER_MS) return;
+    this.#changing = setTimeout(() => this.#logSigner(), waitMs).unref();
   }
 
   /** Logs nothing if there are only public keys: that was logged when they were read. */
