@@ -9,7 +9,7 @@ import { metricsPage } from "../server/admin/metrics-page.ts";
 import { probePages } from "../server/admin/probe-pages.ts";
 import { configPage, drainPages, reloadPage, upstreamsPage } from "../server/admin/state-pages.ts";
 import { statusPages } from "../server/admin/status-page.ts";
-import { revokePage } from "../server/admin/revoke-page.ts";
+import { revokedPage, revokePage } from "../server/admin/revoke-page.ts";
 import { publishedKeys } from "../tokens/keys/key-ring.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import type { Reloader } from "./reload/reloader.ts";
@@ -74,6 +74,7 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
     keySetPage(() => publishedKeys(parts)),
     explainPage(explain),
     upstreamsPage(() => traffic.collect("targets")),
+    revokedPage((caller) => parts.revoking.list.covering(caller)),
     revokePage((query, by) => service.revoke(query, by)),
     ...probePages({ started, livenessFailures: () => service.failures(), checks: probing.checks }),
     ...drainPages({ state: () => service.state, begin }),
