@@ -9,8 +9,9 @@ import { metricsPage } from "../server/admin/metrics-page.ts";
 import { probePages } from "../server/admin/probe-pages.ts";
 import { configPage, drainPages, reloadPage, upstreamsPage } from "../server/admin/state-pages.ts";
 import { statusPages } from "../server/admin/status-page.ts";
-import { revokePage } from "../server/admin/revoke-page.ts";
+import { revokedPage, revokePage } from "../server/admin/revoke-page.ts";
 import { publishedKeys } from "../tokens/keys/key-ring.ts";
+import type { ReloadStates } from "./reload/reload-states.ts";
 import type { Reloader } from "./reload/reloader.ts";
 import type { Service } from "./service.ts";
 
@@ -19,6 +20,7 @@ export interface AdminSubject {
   readonly service: Service;
   /** Undefined if the configuration never changes. */
   readonly reloading: Reloader | undefined;
+  readonly reloads: ReloadStates;
   /** The configuration that the process was started with. */
   readonly effective: Snapshot["effective"];
   /** Reports whether everything has started. */
@@ -49,13 +51,17 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
   const { service, reloading, started, drain } = subject;
   const { probing, parts } = service;
   const { keys, traffic } = parts;
-  const { clock, metrics } = parts.observation;
+  const { clock, metrics, log } = parts.observation;
   const explain = async (request: DryRunRequest): Promise<Explanation> => {
     const { explain } = await import("./explanation/dry-run.ts");
     const { configuration } = service;
     return traffic.query((gate) => explain({ configuration, keys, clock }, gate, request));
   };
   const startedAt = clock.now();
+  const begin = (by: string): void => {
+    log.info("asked to drain", { by });
+    drain();
+  };
   return [
     ...statusPages(async () => {
       const { collectStatus } = await import("./status/collect-status.ts");
@@ -63,13 +69,14 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
     }),
     ...(reloading === undefined
       ? []
-      : [reloadPage(() => reloading.now()), configPage(() => reloading.inForce())]),
+      : [reloadPage((by) => reloading.now(by)), configPage(() => reloading.inForce())]),
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
     keySetPage(() => publishedKeys(parts)),
     explainPage(explain),
     upstreamsPage(() => traffic.collect("targets")),
-    revokePage((query) => service.revoke(query)),
+    revokedPage((caller) => parts.revoking.list.covering(caller)),
+    revokePage((query, by) => service.revoke(query, by)),
     ...probePages({ started, livenessFailures: () => service.failures(), checks: probing.checks }),
-    ...drainPages({ state: () => service.state, begin: drain }),
+    ...drainPages({ state: () => service.state, begin }),
   ];
 }

@@ -28,8 +28,8 @@ export interface App {
   readonly log: Log;
   /** The served certificate as PEM; undefined without TLS. */
   readonly certificate: string | undefined;
-  /** Reloads the configuration, if it has a source. Never rejects: errors are logged. */
-  reload(): Promise<unknown>;
+  /** Reloads the configuration, if it has a source. Never rejects: errors are logged. @param by who asks for it. */
+  reload(by: string): Promise<unknown>;
   /** The maximum duration of a drain according to the configuration in force, in milliseconds. */
   drainMs(): number;
   /** Shuts down gracefully. Resolves with whether all requests finished in time. A second call joins the first. */
@@ -46,11 +46,12 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
   const logLinesDropped = (): number => sink.dropped();
   const observation = createObservation(configuration, sink, { version, logLinesDropped });
   const { log, metrics, clock } = observation;
-  const reloads = new ReloadStates((successful) => metrics.configReloaded(successful, clock.now()));
+  const reloads = new ReloadStates(clock.now, (problems) =>
+    metrics.configReloaded(problems.length === 0, clock.now()),
+  );
   logStartupWarnings(configuration, await startupWarnings(snapshot, clock.now()), log);
   warnUnsupported({ env: process.env, log });
   const service = await openService(snapshot, version, { ...observation, reloads });
-  const { certificate } = service;
   const reloading =
     read &&
     new Reloader({
@@ -64,7 +65,7 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
     return service.drain();
   };
   const about = {
-    ...{ service, reloading, effective: snapshot.effective },
+    ...{ service, reloading, reloads, effective: snapshot.effective },
     started: () => started,
     drain: () => void drain(),
   };
@@ -83,9 +84,9 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
   let ending: Promise<boolean> | undefined;
   const { address, port } = service.parts.traffic;
   return {
-    ...{ address, port, log, certificate },
+    ...{ address, port, log, certificate: service.certificate },
     adminPort: admin?.port,
-    reload: async () => reloading?.now(),
+    reload: async (by) => reloading?.now(by),
     drainMs: () => service.drainMs,
     stop: () => (ending ??= end()),
   };

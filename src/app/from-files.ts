@@ -5,7 +5,12 @@ import { createAll, ConfigError } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
 import type { FileReader } from "../credentials/stores/user-store.ts";
 import type { FileContent } from "../lib/files/file-content.ts";
-import { readAuthorities, readCertificate, type ReadText } from "../server/tls/certificate.ts";
+import {
+  keepValid,
+  readAuthorities,
+  readCertificate,
+  type ReadText,
+} from "../server/tls/certificate.ts";
 import { createDevelopmentCertificate } from "../server/tls/development-certificate.ts";
 import { newTicketKey, readTicketKey, type TicketKey } from "../server/tls/ticket-key.ts";
 import { validateContext } from "../server/tls/tls-listener.ts";
@@ -118,6 +123,43 @@ export function upstreamsOf({ upstreams }: Configuration, textOf: ReadText): Ups
       ...rest,
       tls: tls && upstreamTlsOf(tls, textOf),
     })),
+  );
+}
+
+/** Everything in force that contains certificates. */
+export interface Certified {
+  readonly tls: ServerTls;
+  readonly upstreams: readonly UpstreamOptions[];
+}
+
+/** @throws ConfigError if a certificate that is not valid now would replace a valid one. */
+export function keepValidCertificates(
+  { server, upstreams }: Configuration,
+  before: Certified,
+  next: Certified,
+  nowMs: number,
+): void {
+  const { certFile, clientCertificates } =
+    server.tls.mode === "off" ? {} : { certFile: undefined, ...server.tls };
+  const [served, later] = [before.tls, next.tls];
+  keepValid(
+    [
+      { file: certFile, before: served?.cert, next: later?.cert, authorities: false },
+      {
+        ...{ file: clientCertificates?.caFile, authorities: true },
+        before: served?.clientCertificates?.authorities,
+        next: later?.clientCertificates?.authorities,
+      },
+      ...next.upstreams.flatMap(({ name, tls }) => {
+        const written = upstreams[name]?.tls;
+        const used = before.upstreams.find((each) => each.name === name)?.tls;
+        return [
+          { file: written?.certFile, before: used?.cert, next: tls?.cert, authorities: false },
+          { file: written?.caFile, before: used?.ca, next: tls?.ca, authorities: true },
+        ];
+      }),
+    ],
+    nowMs,
   );
 }
 

@@ -10,6 +10,8 @@ import {
   REVOCATION_FORMS,
 } from "../core/revocation.ts";
 import type { Log } from "../core/log.ts";
+import type { Reloaded } from "../core/reload-result.ts";
+import type { LogOut } from "../server/endpoints/logout.ts";
 import type { Clock } from "../lib/clock.ts";
 import { orList } from "../lib/text/or-list.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
@@ -34,7 +36,7 @@ import { verifyToken } from "./explanation/explained-token.ts";
 export function openRevocations(
   { configuration, files }: Pick<Snapshot, "configuration" | "files">,
   { clock, log, share }: Pick<RevocationServiceOptions, "clock" | "log" | "share">,
-  reloaded: (successful: boolean) => void,
+  reloaded: Reloaded,
 ): Promise<RevocationService> {
   const { journal } = configuration.tokens.revocation;
   const file = revocationFileIn(configuration, files);
@@ -59,18 +61,34 @@ interface Revoking {
   readonly revocations: RevocationList;
   readonly publish: PublishRevocations;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
+/** Describes a revocation for the log, by the words that revoke the same: `jti`, `subject`, `issuer`, `before`. */
+function logged({ kind, name, issuer, before }: Revocation): Readonly<Record<string, string>> {
+  const word = REVOCATION_FORMS[kind].named?.word;
+  return {
+    ...(word === undefined ? {} : { [word]: name }),
+    ...(issuer === undefined ? {} : { issuer }),
+    ...(before === undefined ? {} : { before: new Date(before).toISOString() }),
+  };
+}
+
+/** The maximum number of revocations that one line of the log lists. */
+const MOST_LISTED = 100;
+
 /** Ends the token of a caller who logs out. */
-export function logoutWith({
-  revocations: list,
-  publish,
-  clock,
-}: Revoking): (caller: Identity) => Promise<void> {
-  return async (caller) => {
+export function logoutWith({ revocations: list, publish, clock, log }: Revoking): LogOut {
+  return async (caller, { id, client, connection }) => {
     // The token is already revoked.
     if (list.covering(caller) !== undefined) return;
-    await publish([tokenOf(caller, list.full, clock.now())]);
+    const revocation = tokenOf(caller, list.full, clock.now());
+    const kept = await publish([revocation]);
+    const { clientSubject: certificate } = connection;
+    log.info("a caller logged out", {
+      ...{ id, by: client, certificate, subject: caller.subject },
+      ...{ revoked: [logged(revocation)], kept },
+    });
   };
 }
 
@@ -93,20 +111,25 @@ export function departedUsers(
       return;
     }
     void service.publish(revocations).then((kept) => {
-      log.info("the tokens of users who are gone were revoked", { users: names.length, kept });
+      log.info("the tokens of users who are gone were revoked", {
+        ...{ users: names.length, subjects: names.slice(0, MOST_LISTED), kept },
+      });
     });
   };
 }
 
-/** Revokes the tokens that an operator names. */
+/** Revokes the tokens that an operator names. @param by the address of the operator. */
 export async function revokeNamed(
-  { revocations: list, publish, clock }: Revoking,
+  { revocations: list, publish, clock, log }: Revoking,
   tokens: TokenVerifier,
   query: RevocationQuery,
+  by: string,
 ): Promise<RevocationResult> {
   const named = await revocationsIn(query, tokens, list, clock.now());
   if (typeof named === "string") return { refused: named };
-  return { revoked: named, kept: await publish(named) };
+  const kept = await publish(named);
+  log.info("tokens were revoked", { by, revoked: named.slice(0, MOST_LISTED).map(logged), kept });
+  return { revoked: named, kept };
 }
 
 /** The things that an operator can name instead of a token: `a jti`, `a subject`. */

@@ -9,8 +9,15 @@ import { notAfter } from "../server/tls/certificate.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import { openLedger } from "./client-warnings.ts";
 import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
-import { seriesOf, type ServerTls, workersOf } from "./gate/from-configuration.ts";
-import { gateFilesOf, nextTls, revocationFileIn, tlsOf } from "./from-files.ts";
+import { seriesOf, workersOf } from "./gate/from-configuration.ts";
+import {
+  type Certified,
+  gateFilesOf,
+  keepValidCertificates,
+  nextTls,
+  revocationFileIn,
+  tlsOf,
+} from "./from-files.ts";
 import { type Logins, openLogins } from "./gate/logins.ts";
 import { type AllKeys, openAllKeys, prepareKeys } from "./keys/all-keys.ts";
 import type { Observation } from "./observation.ts";
@@ -100,7 +107,7 @@ export class Service {
   readonly parts: Parts;
   readonly probing: Probing;
   #configuration: Configuration;
-  #tls: ServerTls;
+  #certified: Certified;
   #state: DrainState = "serving";
   #drained: Promise<boolean> | undefined;
 
@@ -109,7 +116,7 @@ export class Service {
     const { metrics, clock } = observation;
     this.parts = parts;
     this.#configuration = options.configuration;
-    this.#tls = options.tls;
+    this.#certified = options;
     if (options.tls !== undefined) metrics.certificateNotAfter(notAfter(options.tls.cert));
     this.probing = createProbing(options, {
       draining: () => this.#state !== "serving",
@@ -128,7 +135,7 @@ export class Service {
 
   /** The served certificate; undefined without TLS. */
   get certificate(): string | undefined {
-    return this.#tls?.cert;
+    return this.#certified.tls?.cert;
   }
 
   /** The state of the drain. */
@@ -155,10 +162,10 @@ export class Service {
     return threads === undefined ? metrics.text() : threads.metricsText(metrics);
   }
 
-  /** Revokes the tokens that an operator names. */
-  revoke(query: RevocationQuery): Promise<RevocationResult> {
+  /** Revokes the tokens that an operator names. @param by the address of the operator. */
+  revoke(query: RevocationQuery, by: string): Promise<RevocationResult> {
     const { traffic, options } = this.parts;
-    return traffic.query(({ tokens }) => revokeNamed(options, tokens, query));
+    return traffic.query(({ tokens }) => revokeNamed(options, tokens, query, by));
   }
 
   /** Puts a snapshot in force as a whole, or rejects and changes nothing. */
@@ -166,9 +173,12 @@ export class Service {
     const { observation, logins, revoking, traffic, options } = this.parts;
     const { log, metrics, clock } = observation;
     const { configuration, files } = snapshot;
-    const tls = nextTls(snapshot, this.#tls);
-    const warnings = await startupWarnings(snapshot, clock.now());
     const gateFiles = gateFilesOf(configuration, files);
+    const { upstreams } = gateFiles;
+    const certified = { tls: nextTls(snapshot, this.#certified.tls), upstreams };
+    const { tls } = certified;
+    keepValidCertificates(configuration, this.#certified, certified, clock.now());
+    const warnings = await startupWarnings(snapshot, clock.now());
     const change = await prepareAll([
       () => prepareKeys(this.parts, snapshot),
       async () => revoking.prepare(revocationFileIn(configuration, files)),
@@ -179,8 +189,8 @@ export class Service {
     // Nothing fails from here on.
     metrics.add(seriesOf(configuration));
     this.#configuration = configuration;
-    const served = this.#tls;
-    this.#tls = tls;
+    const served = this.#certified.tls;
+    this.#certified = certified;
     options.buffered.setLimit(configuration.server.limits.bufferedBytes);
     await change.commit();
     if (tls && served && tls.cert !== served.cert) this.#anotherCertificate(tls.cert);

@@ -35,11 +35,20 @@ export async function adminAddress(
   // Loaded on demand, so that a health check without a configuration does not pay for the libraries that read one.
   const { loadConfiguration } = await import("../config/load.ts");
   const { configuration } = loadConfiguration(sources);
-  const { admin } = configuration;
-  if (admin === "off") throw new Error("admin is off, so there is no admin listener to connect to");
+  const configured = configuredUrl(configuration, path);
+  if (configured === undefined) {
+    throw new Error("admin is off, so there is no admin listener to connect to");
+  }
+  return { url: configured, configuration };
+}
+
+/** Returns the URL of a page at the configured address, as programs on the same machine reach it; undefined if it is off. */
+export function configuredUrl({ admin }: Configuration, path: string): URL | undefined {
+  if (admin === "off") return undefined;
+  const url = new URL(path, DEFAULT);
   url.hostname = reachable(admin.listen.host);
   url.port = String(admin.listen.port);
-  return { url, configuration };
+  return url;
 }
 
 function givenUrl(text: string, path: string): URL {

@@ -13,6 +13,7 @@ import { type Command, EXIT, UsageError } from "./command.ts";
 import { explanationText } from "./explain/text.ts";
 import { formatFrom } from "./terminal/format.ts";
 import { marksFor } from "./terminal/marks.ts";
+import { ASKED_HELP, askRunningProxy } from "./token/asked-revocation.ts";
 import { TOKEN_FLAGS, tokenFrom } from "./token/token-argument.ts";
 
 const text = { type: "string" } as const;
@@ -22,7 +23,10 @@ export const explain: Command = {
 
 Shows what would happen to a request, and why: the route, each step of the token check, the
 requirements of the route, and the request that the backend would get. It runs the proxy's own code and
-sends nothing. Exit code 0 if the request would be forwarded or answered, 1 if it would be refused.
+sends nothing to the backend. Exit code 0 if the request would be forwarded or answered, 1 if it would be
+refused.
+
+${ASKED_HELP}
 
       --url URL             https://host/path, http://host/path or /path; used as written
       --method METHOD       default: GET
@@ -57,7 +61,9 @@ the token in the Authorization header.`,
       }),
     );
     const snapshot = await inspect(configurationSources(flags, terminal));
-    const found = await explainAlone(await explainerFrom(snapshot), dryRun);
+    const askRevocation = askRunningProxy(snapshot.configuration);
+    const explainer = { ...(await explainerFrom(snapshot)), askRevocation };
+    const found = await explainAlone(explainer, dryRun);
     const note = "without tokens.keys, the running proxy has its own key: use its /-/explain";
     const madeNow = snapshot.configuration.tokens.keys === undefined;
     const withheld = madeNow && found.token !== undefined ? [note] : [];

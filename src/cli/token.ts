@@ -1,5 +1,6 @@
 import { type Command, UsageError } from "./command.ts";
 import { CONFIGURATION_HELP } from "./arguments.ts";
+import { ASKED_HELP } from "./token/asked-revocation.ts";
 import { inspectOne } from "./token/inspect.ts";
 import { revoke } from "./token/revoke.ts";
 import { mint } from "./token/mint.ts";
@@ -13,6 +14,7 @@ inspect prints the header, the claims and the dates of a token, and whether this
 and if not, why. The token comes from an argument, --token, --token-file or standard input. The signature is
 never printed. Exit code 0 if the token is accepted, 1 if not. Without a configuration, inspect only decodes
 the token and verifies nothing; the exit code is 1.
+${ASKED_HELP}
 
 mint signs a token with a key of the configuration (tokens.keys), without a running proxy, and prints
 only the token. You need read access to the keys.

@@ -4,6 +4,8 @@ import type { IncomingHttpHeaders } from "node:http";
 export interface AdminRequest {
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
+  /** The address of the peer. */
+  readonly peer: string;
   /** Whether the peer is in `admin.allow`. */
   readonly allowed: boolean;
 }

@@ -87,7 +87,8 @@ export interface ExplainedToken {
 
 export interface ExplainedStep {
   readonly step: TokenStep;
-  readonly result: "ok" | "failed" | "not reached";
+  /** `not checked`: a command verifies the token, and could not ask the running proxy, which may have revoked it. */
+  readonly result: "ok" | "failed" | "not reached" | "not checked";
   readonly detail: string;
 }
 

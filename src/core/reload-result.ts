@@ -1,5 +1,11 @@
 import type { ConfigProblem } from "./config-problem.ts";
 
+/**
+ * Called after each later reading of the configuration or of a file that is read separately from it, with the problems
+ * that keep the new content out of force; none if it is in force.
+ */
+export type Reloaded = (problems: readonly string[]) => void;
+
 /** The result of a reload. */
 export type ReloadResult =
   | {

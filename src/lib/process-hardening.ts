@@ -5,7 +5,8 @@ const DUMP_FILTER = "/proc/self/coredump_filter";
 
 /**
  * Keeps the memory of this process out of files and debuggers as far as a process can: core dumps stay empty, Node
- * writes no crash reports or heap snapshots, and SIGUSR1 does not open the debugger port.
+ * writes no crash reports or heap snapshots, and SIGUSR1 does not open the debugger port. SIGUSR2, with which other
+ * proxies upgrade or reload, would end the process without a drain.
  */
 export function hardenProcess(): void {
   try {
@@ -21,7 +22,7 @@ export function hardenProcess(): void {
   // Node starts the inspector on SIGUSR1 unless the signal has a listener. If any signal already has a listener, it
   // is the one of --heapsnapshot-signal.
   const listening = process.eventNames().filter((name) => String(name).startsWith("SIG"));
-  for (const name of new Set([...listening, "SIGUSR1"])) {
+  for (const name of new Set([...listening, "SIGUSR1", "SIGUSR2"])) {
     process.removeAllListeners(name).on(name, () => undefined);
   }
 }

@@ -43,7 +43,7 @@ async function start(jwksUrl: string) {
     ...{ shared: false, clock, log },
     keys: new ReplaceableKeys(await ephemeralKey({ algorithm: "ES256", log, clock }), clock),
     assertionKeys: new ReplaceableKeys([], clock),
-    reloads: new ReloadStates(() => undefined),
+    reloads: new ReloadStates(clock.now, () => undefined),
     logins: { logIn: () => Promise.reject(new GateError("internal")) },
     revocations: new RevocationList(),
     publish: () => Promise.resolve(false),

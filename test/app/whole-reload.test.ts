@@ -75,14 +75,14 @@ describe.each([1, 2])("with %i workers, a reload", (workers) => {
     const changed = { ...sound(workers), routes: [OPEN, CLOSED] };
     for (const [name, fault] of Object.entries(FAULTS)) {
       await gate.write({ ...changed, ...fault() });
-      expect({ name, result: await gate.reload() }).toMatchObject({
+      expect({ name, result: await gate.reload("a test") }).toMatchObject({
         result: { successful: false },
       });
       expect({ name, ...(await gate.state()) }).toEqual({ name, closed: 200, login: 200 });
     }
     expect(gate.told("the configuration was reloaded")).toBe(false);
     await gate.write(changed);
-    expect(await gate.reload()).toMatchObject({ successful: true, changed: ["routes[1]"] });
+    expect(await gate.reload("a test")).toMatchObject({ successful: true, changed: ["routes[1]"] });
     expect(await gate.state()).toEqual({ closed: 401, login: 200 });
   }, 60_000);
 });

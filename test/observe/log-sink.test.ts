@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { open, readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
@@ -149,3 +149,58 @@ test("lines lost on a full disk are reported once there is space again", async (
   expect([code, await said]).toEqual([0, "100\n100\ntrue\n"]);
   expect(JSON.parse(await readFile(path, "utf8"))).toMatchObject({ level: "warn", dropped: 100 });
 });
+
+/** Whether the size of files can be limited here, and the limit raised while the program runs. */
+const canLimit =
+  spawnSync("bash", ["-c", "ulimit -S -f 8 && prlimit --pid $$ --fsize"]).status === 0;
+
+test.runIf(canLimit)(
+  "a disk that is full, and has room for a few bytes now and then, gets whole lines and a report a second",
+  async () => {
+    await using directory = await temporaryDirectory();
+    const path = await directory.write("log", "");
+    const code = `
+      import { execFileSync } from "node:child_process";
+      import { openSync, statSync } from "node:fs";
+      import { setTimeout as pause } from "node:timers/promises";
+      import { createLogSink } from ${JSON.stringify(SINK)};
+      const path = ${JSON.stringify(path)};
+      const log = createLogSink({ fd: openSync(path, "a"), format: "json" });
+      const limit = (bytes) => execFileSync("prlimit", ["--pid", String(process.pid), "--fsize=" + bytes + ":"]);
+      let count = 0;
+      const lines = (many) => {
+        for (let i = 0; i < many; i++) log.write(JSON.stringify({ count: count++, filler: "x".repeat(280) }));
+      };
+      const began = performance.now();
+      lines(40);
+      await pause(60);
+      // Each step has room for the report, but not for a line.
+      for (let step = 0; step < 30; step++) {
+        limit(statSync(path).size + 200);
+        lines(2);
+        await pause(25);
+      }
+      const fullMs = performance.now() - began;
+      limit("unlimited");
+      lines(3);
+      await log.drain(5000);
+      process.stdout.write(JSON.stringify({ count, fullMs, dropped: log.dropped() }));`;
+    const program = ["--input-type=module", "--eval", code];
+    const limited = ["-c", 'ulimit -S -f 8 && exec "$0" "$@"', process.execPath, ...program];
+    const child = spawn("bash", limited, { stdio: ["ignore", "pipe", "inherit"] });
+    const told: { count: number; fullMs: number; dropped: number } = JSON.parse(
+      await text(child.stdout),
+    );
+    const written = (await readFile(path, "utf8")).trimEnd().split("\n");
+    const all = written.map((line): { count?: number; dropped?: number } => JSON.parse(line));
+    const counts = all.flatMap(({ count }) => count ?? []);
+    const reports = all.flatMap(({ dropped }) => dropped ?? []);
+    expect(counts).toEqual([...new Set(counts)].toSorted((a, b) => a - b));
+    // Those of the end are there, and each line is either written or reported.
+    expect(counts.slice(-3)).toEqual([told.count - 3, told.count - 2, told.count - 1]);
+    expect(told.dropped).toBe(told.count - counts.length);
+    expect(reports.reduce((sum, dropped) => sum + dropped, 0)).toBe(told.dropped);
+    // One at once, one for each further second, and one at the end.
+    expect(reports.length).toBeLessThanOrEqual(2 + told.fullMs / 1000);
+  },
+);

@@ -1,17 +1,62 @@
 /** A full disk: a separate file system of a few pages with no space left. */
-import { readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { deployment } from "../cli/deployment.ts";
 import { cheapHash } from "../credentials/fixture.ts";
 import { ask, askLogin } from "../support/ask.ts";
+import { testCertificates } from "../support/certificates.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
+import { entry } from "../support/entry.ts";
 import { signingPair, signToken, startKeySetServer } from "../support/foreign-keys.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 import { smallDisk } from "./small-disk.ts";
 
+interface LogLine {
+  readonly time: string;
+  readonly msg: string;
+  readonly path?: string;
+  readonly port?: number;
+  readonly dropped?: number;
+}
+
+/** Starts Sallyport with its log in a file. */
+async function loggingTo(log: string) {
+  const { flags } = await deployment();
+  const settings = ["server.listen=127.0.0.1:0", "admin.listen=127.0.0.1:0", "log.format=json"];
+  const more = [
+    ...settings,
+    "tokens.trusted=[]",
+    'routes=[{ name: app, path: "/", upstream: app }]',
+  ];
+  const args = [...flags, ...more.flatMap((setting) => ["--set", setting])];
+  const output = openSync(log, "a");
+  const child = spawn(process.execPath, [entry(), "serve", ...args], {
+    env: { ...process.env, SALLYPORT_ENTRY: undefined },
+    stdio: ["ignore", output, "inherit"],
+  });
+  closeSync(output);
+  const portOf = (message: string): number =>
+    Number(
+      new RegExp(`"port":(\\d+)[^\n]*"msg":"${message}"`).exec(readFileSync(log, "utf8"))?.[1],
+    );
+  await until(() => portOf("admin listening") > 0, 25_000);
+  return {
+    ...{ port: portOf("listening"), adminPort: portOf("admin listening") },
+    ca: (await testCertificates()).ca,
+    async [Symbol.asyncDispose](): Promise<void> {
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    },
+  };
+}
+
+const DROPPED = "sallyport_log_lines_dropped_total";
 const possible = await smallDisk();
 await possible?.[Symbol.asyncDispose]();
 
@@ -54,6 +99,31 @@ describe.skipIf(possible === undefined)("on a full disk", () => {
       return ["first", ...many].every((jti) => text.includes(jti));
     }, 20_000);
     expect((await scrape(gate)).value("sallyport_revocation_journal_writable")).toBe(1);
+  });
+
+  test("the log loses whole lines, says so once a second at most, and goes on once there is space", async () => {
+    const disk = await startDisk();
+    const log = join(disk.path, "log");
+    const lines = (): LogLine[] =>
+      readFileSync(log, "utf8")
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+    await using gate = await loggingTo(log);
+    const asked = Array.from({ length: 40 }, (_, at) => `/while-full/${at}`);
+    disk.fill();
+    for (const path of asked) await ask(gate, path);
+    await until(async () => ((await scrape(gate)).value(DROPPED) ?? 0) > 0);
+    disk.free();
+    await ask(gate, "/after");
+    const has = (words: string): boolean => readFileSync(log, "utf8").includes(words);
+    await until(() => has("/after") && has("log lines were dropped"));
+    const reports = lines().filter(({ msg }) => msg === "log lines were dropped");
+    const times = reports.map(({ time }) => Date.parse(time));
+    expect(times.every((time, at) => at === 0 || time - (times[at - 1] ?? 0) >= 950)).toBe(true);
+    const written = lines().filter(({ path = "" }) => asked.includes(path)).length;
+    const dropped = reports.reduce((sum, each) => sum + (each.dropped ?? 0), 0);
+    expect(written + dropped).toBe(asked.length);
   });
 
   test("keys of a trusted issuer are used, and a failure to write their copy is logged", async () => {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createPrivateKey } from "node:crypto";
 import { join } from "node:path";
+import { generate } from "selfsigned";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
 import { notAfter, readCertificate } from "../../src/server/tls/certificate.ts";
@@ -70,6 +71,41 @@ describe("a certificate", () => {
     ["server.key", "server.key", ["server.key"]],
   ])("%s with %s is refused, naming %j", (certFile, keyFile, files) => {
     expect(faultsOf(certFile, keyFile)).toEqual(files.map(file));
+  });
+});
+
+describe("a signature with SHA-1", () => {
+  const made = async (
+    algorithm: "sha1" | "sha256",
+    ca?: { readonly key: string; readonly cert: string },
+  ) => {
+    const { private: key, cert } = await generate([{ name: "commonName", value: "a" }], {
+      ...{ keyType: "ec", algorithm },
+      ...(ca === undefined ? {} : { ca }),
+      extensions: [{ name: "basicConstraints", cA: true }],
+    });
+    return { key, cert };
+  };
+  const write = async (name: string, { key, cert }: { key: string; cert: string }) => {
+    await directory.write(`${name}.crt`, cert);
+    await directory.write(`${name}.key`, key);
+  };
+
+  test("is refused in a certificate, whether an authority or itself issued it", async () => {
+    const root = await made("sha256");
+    await write("self", await made("sha1"));
+    await write("issued", await made("sha1", root));
+    for (const name of ["self", "issued"]) {
+      expect(faultsOf(`${name}.crt`, `${name}.key`)).toEqual([file(`${name}.crt`)]);
+    }
+  });
+
+  test("of a root does not matter behind a certificate: nobody checks it", async () => {
+    const root = await made("sha1");
+    const { key, cert } = await made("sha256", root);
+    await write("chain-of-root", { key, cert: `${cert}\n${root.cert}` });
+    const read = readCertificate(file("chain-of-root.crt"), file("chain-of-root.key"), textOf);
+    expect(read.key).toBe(key);
   });
 });
 

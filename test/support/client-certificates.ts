@@ -11,12 +11,14 @@ interface Attribute {
   readonly value: string;
 }
 
+type Days = readonly [from: number, to: number];
+
 interface Making {
   readonly subject?: readonly Attribute[];
   /** The extended key usage; client authentication by default. */
   readonly usage?: "clientAuth" | "serverAuth";
   /** The validity, in days from now. */
-  readonly days?: readonly [from: number, to: number];
+  readonly days?: Days;
 }
 
 export interface ClientAuthority {
@@ -26,6 +28,8 @@ export interface ClientAuthority {
   certificate(making?: Making): Promise<ClientCertificate>;
 }
 
+const VALID: Days = [-1, 30];
+
 /** `O=Example,OU=sales,CN=alice`, from the most general attribute to the most specific. */
 export const ALICE_SUBJECT: readonly Attribute[] = [
   { shortName: "O", value: "Example" },
@@ -33,11 +37,19 @@ export const ALICE_SUBJECT: readonly Attribute[] = [
   { shortName: "CN", value: "alice" },
 ];
 
-/** Creates an authority that issues client certificates. */
-export async function clientAuthority(name = "Sallyport clients"): Promise<ClientAuthority> {
+/**
+ * Creates an authority that issues client certificates.
+ *
+ * @param days its own validity, in days from now.
+ */
+export async function clientAuthority(
+  name = "Sallyport clients",
+  days: Days = [-1, 365],
+): Promise<ClientAuthority> {
   const authority = await generate([{ name: "commonName", value: name }], {
     keyType: "ec",
     algorithm: "sha256",
+    ...validity(days),
     extensions: [
       { name: "basicConstraints", cA: true, critical: true },
       { name: "keyUsage", keyCertSign: true, cRLSign: true, critical: true },
@@ -45,8 +57,7 @@ export async function clientAuthority(name = "Sallyport clients"): Promise<Clien
   });
   return {
     cert: authority.cert,
-    async certificate({ subject = ALICE_SUBJECT, usage = "clientAuth", days = [-1, 30] } = {}) {
-      const [notBeforeDate, notAfterDate] = days.map((day) => new Date(Date.now() + day * DAY_MS));
+    async certificate({ subject = ALICE_SUBJECT, usage = "clientAuth", days = VALID } = {}) {
       const attributes = subject.map(({ shortName, value }) => ({
         shortName,
         value: escaped(value),
@@ -55,8 +66,7 @@ export async function clientAuthority(name = "Sallyport clients"): Promise<Clien
         keyType: "ec",
         algorithm: "sha256",
         ca: { key: authority.private, cert: authority.cert },
-        ...(notBeforeDate && { notBeforeDate }),
-        ...(notAfterDate && { notAfterDate }),
+        ...validity(days),
         extensions: [
           { name: "basicConstraints", cA: false, critical: true },
           { name: "keyUsage", digitalSignature: true, critical: true },
@@ -66,6 +76,11 @@ export async function clientAuthority(name = "Sallyport clients"): Promise<Clien
       return { key: made.private, cert: made.cert };
     },
   };
+}
+
+function validity([from, to]: Days) {
+  const at = (day: number): Date => new Date(Date.now() + day * DAY_MS);
+  return { notBeforeDate: at(from), notAfterDate: at(to) };
 }
 
 /**

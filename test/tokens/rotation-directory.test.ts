@@ -8,6 +8,7 @@ import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
 import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
 import { makeKey } from "../../src/tokens/keys/key-making.ts";
 import { openOwnKeys, type WatchedKeys } from "../../src/tokens/keys/watched-keys.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
@@ -29,7 +30,7 @@ async function opened(directory: string) {
   const log = recordedLog();
   const reloads: boolean[] = [];
   const clock = setClock();
-  const reloaded = (successful: boolean): void => void reloads.push(successful);
+  const reloaded = (problems: readonly string[]): void => void reloads.push(problems.length === 0);
   const files = await readKeyFiles(directory);
   const keys = await openOwnKeys({ algorithm: "ES256", files, clock, log, reloaded });
   onTestFinished(() => keys.close());
@@ -70,6 +71,23 @@ describe("a directory of keys", () => {
     await until(() => keys.verification.length === 1, SOON_MS);
     expect(reloads).toEqual([true, true, true]);
     expect(changes()).toBe(3);
+  });
+
+  test("logs that another key signs when its time comes, not at the next reading", async () => {
+    const now = Math.floor(Date.now() / 1000);
+    const directory = await directoryWith({ a: jwk({ iat: now - 9 }) });
+    const log = recordedLog();
+    const files = await readKeyFiles(directory);
+    const keys = await openOwnKeys({ algorithm: "ES256", files, clock: systemClock, log });
+    onTestFinished(() => keys.close());
+    const [a] = keys.ring;
+    await put(directory, "b", jwk({ iat: now, nbf: now + 2 }));
+    await until(() => keys.verification.length === 2, SOON_MS);
+    expect(log.lines.map(({ message }) => message)).not.toContain("another key signs now");
+    await until(() => keys.signing?.kid !== a?.kid, 2 * SOON_MS);
+    const line = { message: "another key signs now", fields: { signing: keys.signing?.kid } };
+    await until(() => log.lines.at(-1)?.message === line.message, 500);
+    expect(log.lines.at(-1)).toMatchObject(line);
   });
 
   test("keeps the old keys while it is invalid, and logs once which file is wrong", async () => {

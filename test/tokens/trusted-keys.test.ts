@@ -303,7 +303,7 @@ describe("a source shared by several verifiers", () => {
     verifier.close();
     const told: (boolean | "gone")[] = [];
     const stateOf = () => ({
-      reloaded: (successful: boolean) => void told.push(successful),
+      reloaded: (problems: readonly string[]) => void told.push(problems.length === 0),
       removed: () => void told.push("gone"),
     });
     const shared = new TrustedKeys({ clock: setClock(), log: recordedLog(), stateOf });

@@ -27,7 +27,7 @@ async function startBroken(bytes: string, limitMs = LONG_MS) {
     },
     limitMs,
   );
-  const question = { query: new URLSearchParams(), headers: {}, allowed: false };
+  const question = { query: new URLSearchParams(), headers: {}, peer: "127.0.0.1", allowed: false };
   const ask = async (): Promise<AdminResponse> => page.answer(question);
   return { backend, ask };
 }

@@ -3,6 +3,8 @@ import type { Snapshot } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Gate } from "../../core/request/gate.ts";
+import { Identity } from "../../core/request/identity.ts";
+import type { AskRevocation } from "../../core/request/token-verifier.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { loadSigningKeys } from "../../tokens/keys/signing-keys.ts";
@@ -76,8 +78,11 @@ export function openDryRunGate(
 }
 
 /** The options of an explainer that opens its own gate. */
-export type ExplainerAloneOptions = TokenSettings &
-  Pick<GateOptions, keyof GateFiles | "revocations">;
+export interface ExplainerAloneOptions
+  extends TokenSettings, Pick<GateOptions, keyof GateFiles | "revocations"> {
+  /** Asks the running proxy about a token that is accepted otherwise: only it knows all revocations. */
+  readonly askRevocation?: AskRevocation;
+}
 
 /**
  * Runs a function with a new gate, which fetches the keys of trusted issuers itself.
@@ -89,10 +94,34 @@ export async function withOwnGate<T>(
 ): Promise<T> {
   const opened = openDryRunGate({ ...options, version: "0.0.0" });
   try {
-    return await opened.query(ask);
+    const { askRevocation } = options;
+    return await opened.query((gate) =>
+      ask(askRevocation === undefined ? gate : askingGate(gate, askRevocation)),
+    );
   } finally {
     await opened.close();
   }
+}
+
+/** Returns a gate that also refuses the tokens that the running proxy has revoked. */
+function askingGate(gate: Gate, askRevocation: AskRevocation): Gate {
+  return {
+    ...gate,
+    tokens: {
+      async verify(...args) {
+        const verdict = await gate.tokens.verify(...args);
+        if (!(verdict instanceof Identity)) return verdict;
+        const asked = await askRevocation(verdict);
+        const [, , notes] = args;
+        if (notes?.trace !== undefined) notes.trace.asked = asked;
+        if ("unasked" in asked || asked.by === undefined) return verdict;
+        return {
+          ...{ step: "revocation", reason: "revoked" },
+          revoked: { caller: verdict, by: asked.by },
+        };
+      },
+    },
+  };
 }
 
 /**

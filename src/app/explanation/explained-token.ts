@@ -74,8 +74,15 @@ function stepsTo(verdict: TokenVerdict, context: TokenContext): ExplainedStep[] 
     ...{ step, result, detail },
   });
   return [
-    ...passed.map((step) => row(step, "ok", passDetail(step, context))),
+    ...passed.map((step) => row(step, resultOf(step, context), passDetail(step, context))),
     ...(failed === undefined ? [] : [row(failed.step, "failed", failDetail(failed, context))]),
     ...unreached.map((step) => row(step, "not reached", "")),
   ];
+}
+
+/** Returns the result of a step that the token passed. */
+function resultOf(step: TokenStep, { trace }: TokenContext): ExplainedStep["result"] {
+  const { asked } = trace;
+  const unasked = step === "revocation" && asked !== undefined && "unasked" in asked;
+  return unasked ? "not checked" : "ok";
 }

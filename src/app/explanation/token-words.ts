@@ -1,6 +1,7 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import { isKeyed } from "../gate/remote-checks.ts";
 import type {
+  AskedRevocation,
   TokenRefusal,
   TokenStep,
   VerificationTrace,
@@ -54,8 +55,15 @@ export function passDetail(step: TokenStep, context: TokenContext): string {
     case "signature":
       return "made with that key";
     case "revocation":
-      return "it is not revoked";
+      return revocationWords(trace.asked);
   }
+}
+
+function revocationWords(asked: AskedRevocation | undefined): string {
+  if (asked === undefined) return "it is not revoked";
+  return "unasked" in asked
+    ? `not checked: the running proxy was not asked (${asked.unasked}); its /-/explain knows`
+    : `it is not revoked, says ${asked.address}`;
 }
 
 /** Returns why a token failed a step, as text. */

@@ -4,13 +4,13 @@ import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { ClientReading } from "../../core/request/client-reading.ts";
-import type { Identity } from "../../core/request/identity.ts";
 import type { Revocations } from "../../core/revocation.ts";
 import type { SharedLimits } from "../../core/shared-parts.ts";
 import type { Tracing } from "../../core/tracing.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { InFlight } from "../../policy/concurrency/in-flight.ts";
 import type { ArrivalTimes } from "../../policy/rates/arrival-times.ts";
+import type { LogOut } from "../../server/endpoints/logout.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { GateFiles } from "../from-files.ts";
@@ -28,7 +28,7 @@ export interface GateOptions extends SharedLimits, GateFiles {
   /** The revoked tokens. Without it, none are revoked. */
   readonly revocations?: Revocations | undefined;
   /** Ends the token of a caller who logs out. */
-  readonly logOut: (caller: Identity) => Promise<void>;
+  readonly logOut: LogOut;
   /** Counts the bytes buffered for clients. Omitted if there are no clients. */
   readonly buffered?: BufferedBytes | undefined;
   /** Divides reading time fairly among clients. Omitted if there are no clients. */

@@ -4,6 +4,7 @@ import type { Change } from "../../core/change.ts";
 import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";
 import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
+import type { Reloaded } from "../../core/reload-result.ts";
 import type { Observer } from "../../core/observer.ts";
 import { HashingPool, type PasswordVerifier } from "../../credentials/hashing/hashing-pool.ts";
 import { createCredentialCheck, createLoginService } from "../../credentials/login-service.ts";
@@ -193,9 +194,9 @@ async function openStores(
     const names = storeNames(configuration.users);
     for (const [place, settings] of configuration.users.entries()) {
       const state = reloads.add();
-      const reloaded = (successful: boolean): void => {
-        state.reloaded(successful);
-        if (successful) usersChanged();
+      const reloaded: Reloaded = (problems) => {
+        state.reloaded(problems);
+        if (problems.length === 0) usersChanged();
       };
       const store = await openUserStore(settings, {
         ...{ contentOf: usersFilesIn(files), log, clock, verifier },

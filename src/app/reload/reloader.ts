@@ -6,9 +6,14 @@ import {
   type ValueChange,
 } from "../../config/effective/in-force.ts";
 import type { InForce, Snapshot } from "../../config/snapshot.ts";
-import { ConfigError, firstProblems, withoutSource } from "../../core/config-problem.ts";
+import {
+  ConfigError,
+  describeProblem,
+  firstProblems,
+  withoutSource,
+} from "../../core/config-problem.ts";
 import type { Log } from "../../core/log.ts";
-import type { ReloadResult } from "../../core/reload-result.ts";
+import type { Reloaded, ReloadResult } from "../../core/reload-result.ts";
 import { type FollowedFile, followFile } from "../../lib/files/watched-file.ts";
 
 export interface ReloadOptions {
@@ -18,18 +23,23 @@ export interface ReloadOptions {
   readonly read: (inForce: InForce) => Promise<Snapshot>;
   /** Puts a snapshot in force as a whole, or rejects and changes nothing. */
   readonly apply: (snapshot: Snapshot) => Promise<void>;
-  /** Called after every attempt. */
-  readonly reloaded: (successful: boolean) => void;
+  readonly reloaded: Reloaded;
   readonly log: Log;
 }
 
-/** How the last reload ended. */
+/** The last successful reload. */
 export interface LastReload {
   /** Wall clock, in milliseconds since the epoch. */
   readonly at: number;
-  readonly result: ReloadResult;
   readonly changes: readonly ValueChange[];
+  readonly files: readonly string[];
 }
+
+/** Who asks for a reload without having an address. */
+const CHANGED_FILE = "a changed file";
+
+/** The problem of a reload that failed in another way; its error is in the log. */
+const UNEXPECTED = "the reload failed: see the log";
 
 /** The wait after a change, in milliseconds: certificate and key are often written one after the other. */
 const SETTLE_MS = 200;
@@ -60,9 +70,10 @@ export class Reloader {
   #closed = false;
   /** The error logged last, so that retries do not repeat it. */
   #loggedError: string | undefined;
-  #latest: { readonly at: number; readonly result: ReloadResult } | undefined;
-  /** The snapshot that the last successful reload replaced. */
-  #before: Remembered | undefined;
+  /** Who asked for the next reload. */
+  readonly #askedBy = new Set<string>();
+  /** The last reload that changed something, and the snapshot that it replaced. */
+  #latest: (Omit<LastReload, "changes"> & { readonly before: Remembered }) | undefined;
 
   constructor({ start, ...options }: ReloadOptions) {
     this.#options = options;
@@ -70,15 +81,19 @@ export class Reloader {
     this.#last = this.#start;
     this.#following = new FollowedFiles(() => {
       clearTimeout(this.#settling);
-      this.#settling = setTimeout(() => void this.now(), SETTLE_MS).unref();
+      this.#settling = setTimeout(() => void this.now(CHANGED_FILE), SETTLE_MS).unref();
     });
     this.#following.follow(start.followed);
   }
 
-  /** Reads and applies the configuration. Calls during a reload share the reload after it. Never rejects. */
-  now(): Promise<ReloadResult> {
+  /**
+   * Reads and applies the configuration. Calls during a reload share the reload after it. Never rejects.
+   *
+   * @param by who asks for it, for the log.
+   */
+  now(by: string): Promise<ReloadResult> {
     this.#loggedError = undefined;
-    return this.#again();
+    return this.#again(by);
   }
 
   /** Returns the configuration in force, without secrets, and the keys that wait for a restart. */
@@ -88,14 +103,12 @@ export class Reloader {
     return { ...inForce(start.effective(), last.effective(), needRestart), needRestart };
   }
 
-  /** Returns the last reload that failed, changed something, or ended a failure; undefined if there was none. */
+  /** Returns the last reload that changed something; undefined if there was none. */
   lastReload(): LastReload | undefined {
     if (this.#latest === undefined) return undefined;
-    const values = (of: Remembered | undefined) =>
-      of && inForce(of.effective(), of.effective(), []);
-    const [before, after] = [values(this.#before)?.values ?? [], values(this.#last)?.values ?? []];
-    const { at, result } = this.#latest;
-    return { at, result, changes: result.successful ? changedValues(before, after) : [] };
+    const values = (of: Remembered) => inForce(of.effective(), of.effective(), []).values;
+    const { at, before, files } = this.#latest;
+    return { at, files, changes: changedValues(values(before), values(this.#last)) };
   }
 
   /** Stops watching files. */
@@ -105,7 +118,8 @@ export class Reloader {
     this.#following.close();
   }
 
-  #again(): Promise<ReloadResult> {
+  #again(by: string): Promise<ReloadResult> {
+    this.#askedBy.add(by);
     this.#next ??= this.#running.then(() => this.#reload());
     this.#running = this.#next;
     return this.#next;
@@ -114,23 +128,18 @@ export class Reloader {
   async #reload(): Promise<ReloadResult> {
     this.#clearTimers();
     this.#next = undefined;
+    const by = [...this.#askedBy].join(", ");
+    this.#askedBy.clear();
     try {
       const snapshot = await this.#options.read(this.#last);
       await this.#options.apply(snapshot);
-      return this.#ended(this.#succeeded(remember(snapshot)));
+      return this.#succeeded(remember(snapshot), by);
     } catch (error) {
-      return this.#ended(this.#failed(error));
+      return this.#failed(error, by);
     }
   }
 
-  #ended(result: ReloadResult): ReloadResult {
-    const same = result.successful && result.changed.length + result.files.length === 0;
-    const repaired = this.#latest?.result.successful === false;
-    if (!same || repaired) this.#latest = { at: Date.now(), result };
-    return result;
-  }
-
-  #succeeded(latest: Remembered): ReloadResult {
+  #succeeded(latest: Remembered, by: string): ReloadResult {
     const { log, reloaded } = this.#options;
     const before = this.#last;
     const changed = changedKeys(before.written, latest.written);
@@ -138,29 +147,31 @@ export class Reloader {
       (file) => before.followed.get(file) !== latest.followed.get(file),
     );
     const atRestart = restartKeys(changedKeys(this.#start.written, latest.written));
-    if (changed.length + files.length > 0) this.#before = before;
     this.#last = latest;
     this.#loggedError = undefined;
     if (!this.#closed) this.#following.follow(latest.followed);
-    reloaded(true);
-    log.info("the configuration was reloaded", { changed, files });
+    reloaded([]);
+    // After the report, so that this reload counts as later than the failure that it ends.
+    if (changed.length + files.length > 0) this.#latest = { at: Date.now(), before, files };
+    log.info("the configuration was reloaded", { by, changed, files });
     if (atRestart.length > 0) log.warn("changed keys need a restart", { changed: atRestart });
     return { successful: true, changed, files, atRestart };
   }
 
-  #failed(error: unknown): ReloadResult {
+  #failed(error: unknown, by: string): ReloadResult {
     const { log, reloaded } = this.#options;
-    reloaded(false);
     const problems = error instanceof ConfigError ? firstProblems(error.problems) : [];
+    reloaded(problems.length > 0 ? problems.map(describeProblem) : [UNEXPECTED]);
     const before = this.#loggedError;
     this.#loggedError = String(error);
     if (this.#loggedError !== before) {
       for (const problem of problems.map(withoutSource)) {
-        log.error("the configuration was not reloaded", { ...problem });
+        log.error("the configuration was not reloaded", { by, ...problem });
       }
-      if (problems.length === 0) log.error("the configuration was not reloaded", { error });
+      if (problems.length === 0) log.error("the configuration was not reloaded", { by, error });
     }
-    if (!this.#closed) this.#retrying = setTimeout(() => void this.#again(), RETRY_MS).unref();
+    if (!this.#closed)
+      this.#retrying = setTimeout(() => void this.#again(CHANGED_FILE), RETRY_MS).unref();
     return { successful: false, problems };
   }
 

@@ -6,6 +6,7 @@ import type { IssuerState } from "../../core/issuer-state.ts";
 import type { RecentEvents } from "../../core/recent.ts";
 import type { Status, StatusConfiguration } from "../../core/status.ts";
 import { mergeEvents } from "../../observe/recent/recent-log.ts";
+import type { ReloadStates } from "../reload/reload-states.ts";
 import type { Reloader } from "../reload/reloader.ts";
 import type { Service } from "../service.ts";
 import { mergeIssuers } from "../threads/merged-states.ts";
@@ -17,6 +18,7 @@ import { certificateIn, keysIn, reloadIn, routesIn, upstreamsIn } from "./sectio
 export interface StatusSources {
   readonly service: Service;
   readonly reloading: Reloader | undefined;
+  readonly reloads: ReloadStates;
   /** The configuration that the process was started with. */
   readonly effective: Snapshot["effective"];
   readonly explain: (request: DryRunRequest) => Promise<Explanation>;
@@ -66,7 +68,7 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
     issuers: threads.issuers.map(({ issuer, usable, keys: known, readAt, fetches }) => {
       return { issuer, usable, keys: known, readAt, stale: fetches?.stale === true };
     }),
-    reload: reloadIn(sources.reloading?.lastReload()),
+    reload: reloadIn(sources.reloading?.lastReload(), sources.reloads),
     configuration: configurationIn(sources),
     minutes: threads.events.minutes,
     refusals: await explainRefusals(threads.events.refusals, configuration, explain),

@@ -1,7 +1,6 @@
 import { pathWords } from "../../core/route/path-pattern.ts";
 import { X509Certificate } from "node:crypto";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import { describeProblem } from "../../core/config-problem.ts";
 import type { TargetState } from "../../core/request/forwarder.ts";
 import type {
   StatusCertificate,
@@ -17,6 +16,7 @@ import type { KeyRing } from "../../tokens/keys/key-ring.ts";
 import { reachState } from "../../upstream/pool/reachable.ts";
 import { routesOf } from "../gate/from-configuration.ts";
 import type { LastReload } from "../reload/reloader.ts";
+import type { ReloadStates } from "../reload/reload-states.ts";
 import type { Counted } from "./counted.ts";
 
 /** The longer sections of the status. */
@@ -104,10 +104,14 @@ export function keysIn(ring: KeyRing, signs: StatusKey["signs"], now: number): S
   }));
 }
 
-export function reloadIn(last: LastReload | undefined): StatusReload | undefined {
-  if (last === undefined) return undefined;
-  const { at, result, changes } = last;
-  return result.successful
-    ? { at, successful: true, changes, files: result.files, problems: [] }
-    : { at, successful: false, changes, files: [], problems: result.problems.map(describeProblem) };
+/** Returns the last reload of the configuration or of a file that is read separately, whichever was later. */
+export function reloadIn(
+  last: LastReload | undefined,
+  { failure, repairedAt = -Infinity }: ReloadStates,
+): StatusReload | undefined {
+  const nothing = { changes: [], files: [], problems: [] };
+  if (failure !== undefined) return { ...nothing, successful: false, ...failure };
+  if (last !== undefined && last.at >= repairedAt) return { ...nothing, successful: true, ...last };
+  if (repairedAt === -Infinity) return undefined;
+  return { ...nothing, successful: true, at: repairedAt };
 }

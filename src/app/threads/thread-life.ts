@@ -178,7 +178,7 @@ export class ThreadLife {
         this.#listens = true;
         this.#listening.resolve({ address, port });
       },
-      reloaded: (successful) => this.#state.reloaded(successful),
+      reloaded: (problems) => this.#state.reloaded(problems),
       issuers: (states) => {
         this.#issuers = states;
       },

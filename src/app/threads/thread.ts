@@ -25,6 +25,7 @@ import { type KeyRings, threadKeys, type ThreadKeys } from "./thread-keys.ts";
 import { LogBacklog, postedSink } from "./log-backlog.ts";
 import { beat, type SharedPulse } from "./pulse.ts";
 import { createObservation, type Observation } from "../observation.ts";
+import type { Reloaded } from "../../core/reload-result.ts";
 import { ReloadStates } from "../reload/reload-states.ts";
 import { threadChange, type ThreadChange } from "./thread-change.ts";
 import { collectStart } from "./thread-memory.ts";
@@ -71,7 +72,7 @@ export type MainApi = {
   /** Reports that the thread accepts clients from now on. */
   readonly listening: (address: string, port: number) => void;
   /** Reports whether all files that the thread rereads itself are valid. */
-  readonly reloaded: (successful: boolean) => void;
+  readonly reloaded: Reloaded;
   /** Reports all trusted issuers whenever the keys of one have changed. */
   readonly issuers: (states: readonly IssuerState[]) => void;
   /** Passes on lines of the log, and their total length in bytes. */
@@ -178,7 +179,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   const sink = postedSink((lines, bytes) => main.notify("log", lines, bytes), backlog);
   const observation = createObservation(configuration, sink, { version, process: false });
   const { log, metrics, observer } = observation;
-  const reloads = new ReloadStates((successful) => main.notify("reloaded", successful));
+  const reloads = new ReloadStates(clock.now, (problems) => main.notify("reloaded", problems));
   const shared = { memory: weights, row: index + 1 };
   const buffered = openLedger({ configuration, shared, observer, clock, log });
   metrics.gauges.bufferedBytes = () => buffered.bytes;

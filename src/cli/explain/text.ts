@@ -68,7 +68,8 @@ function routeLines(routes: readonly ExplainedRoute[], marks: Marks): string[] {
 
 /** Renders the verdict on a token, a line for each step. */
 export function stepLines(steps: readonly ExplainedStep[], marks: Marks): string[] {
-  const sign = { ok: marks.good, failed: marks.bad, "not reached": marks.skipped } as const;
+  const { good, bad, skipped } = marks;
+  const sign = { ok: good, failed: bad, "not reached": skipped, "not checked": skipped } as const;
   return steps.map(({ step, result, detail }) =>
     `  ${sign[result]} ${step.padEnd(9)}  ${detail || result}`.trimEnd(),
   );

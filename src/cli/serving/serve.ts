@@ -18,9 +18,10 @@ export const serve: Command = {
   help: `Usage: sallyport serve [options]
 
 Runs the proxy. It reloads the configuration and the files that it names when they change, on SIGHUP and
-on POST /-/reload of the admin listener; after an error, the old configuration stays in force. SIGTERM
-or SIGINT drains: readiness fails, new requests are served for server.drain.delay, and running requests
-may finish until server.drain.timeout. A second signal ends the process immediately.
+on POST /-/reload of the admin listener; after an error, the old configuration stays in force. SIGTERM,
+SIGINT or SIGQUIT drains: readiness fails, new requests are served for server.drain.delay, and running
+requests may finish until server.drain.timeout. A second signal ends the process immediately. SIGUSR1 and
+SIGUSR2 do nothing.
 
 ${CONFIGURATION_HELP}
   -h, --help            this text`,
@@ -36,7 +37,7 @@ ${CONFIGURATION_HELP}
       { snapshot, version: ownVersion(), sink, read },
       "choose another with server.listen or admin.listen",
     );
-    process.on("SIGHUP", () => void app.reload());
+    process.on("SIGHUP", () => void app.reload("SIGHUP"));
     return runUntilStopped(app, sink, exit, stop);
   },
 };

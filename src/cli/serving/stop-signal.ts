@@ -14,7 +14,8 @@ export class StopSignal {
   again: (signal: NodeJS.Signals) => void = () => process.exit(EXIT.failed);
   #starting: NodeJS.Timeout | undefined;
 
-  constructor(signals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"]) {
+  /** @param signals by default also SIGQUIT, with which nginx is asked to finish its requests. */
+  constructor(signals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGQUIT"]) {
     const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
     this.#received = promise;
     let isFirst = true;

@@ -16,6 +16,7 @@ import { EXIT, type Terminal, UsageError } from "../command.ts";
 import { stepLines } from "../explain/text.ts";
 import { formatFrom } from "../terminal/format.ts";
 import { type Marks, marksFor } from "../terminal/marks.ts";
+import { askRunningProxy } from "./asked-revocation.ts";
 import { pastedToken, TOKEN_FLAGS, tokenFrom } from "./token-argument.ts";
 
 const FLAGS = { ...CONFIGURATION_FLAGS, ...TOKEN_FLAGS, format: { type: "string" } } as const;
@@ -44,7 +45,9 @@ export async function inspectOne(args: readonly string[], terminal: Terminal): P
     return EXIT.failed;
   }
   const snapshot = await inspect(sources);
-  const found = await inspectToken(await explainerFrom(snapshot), token);
+  const askRevocation = askRunningProxy(snapshot.configuration);
+  const explainer = { ...(await explainerFrom(snapshot)), askRevocation };
+  const found = await inspectToken(explainer, token);
   if (snapshot.configuration.tokens.keys === undefined) {
     terminal.err("without tokens.keys, the running proxy has its own key: use its /-/explain\n");
   }

@@ -72,10 +72,12 @@ function headLines(status: Status, before: Status | undefined): Cell[][] {
     ],
   ];
   if (reload !== undefined) {
-    const result: Cell = reload.successful
-      ? `${reload.changes.length} values changed`
-      : [reload.problems[0] ?? "failed", "red"];
-    lines.push([`reloaded ${relative(reload.at, now)}: `, result]);
+    const at = relative(reload.at, now);
+    lines.push(
+      reload.successful
+        ? [`reloaded ${at}: ${reload.changes.length} values changed`]
+        : [[`reload failed ${at}: ${reload.problems[0] ?? "see the log"}`, "red"]],
+    );
   }
   return lines;
 }

@@ -86,7 +86,17 @@ export interface VerificationTrace {
   readonly queried: QueriedServer[];
   /** Whether the token is verified by other servers instead of a key. */
   remote: boolean;
+  /** Whether the running proxy was asked about revocation; undefined for a dry run inside it. */
+  asked?: AskedRevocation;
 }
+
+/** What the running proxy says about the revocation of a token, with its address; or why it was not asked. */
+export type AskedRevocation =
+  | { readonly by: RevocationKindName | undefined; readonly address: string }
+  | { readonly unasked: string };
+
+/** Asks the running proxy whether it revokes a token. Never rejects. */
+export type AskRevocation = (caller: Identity) => Promise<AskedRevocation>;
 
 export interface QueriedServer {
   readonly issuer: string;

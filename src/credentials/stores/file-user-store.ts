@@ -64,7 +64,7 @@ export async function followUsers(
       if (closed) return;
       users = next;
       log.info("the users file was reloaded", { file: path, users: next.byName.size });
-      reloaded?.(true);
+      reloaded?.([]);
     } catch (error) {
       unusable(error);
     }
@@ -76,9 +76,9 @@ export async function followUsers(
 
   function unusable(error: unknown): void {
     if (closed) return;
-    const fields = { file: path, problems: describe(error, path) };
-    log.error("the users file cannot be used: the old users stay in use", fields);
-    reloaded?.(false);
+    const problems = describe(error, path);
+    log.error("the users file cannot be used: the old users stay in use", { file: path, problems });
+    reloaded?.(problems);
   }
 
   return {

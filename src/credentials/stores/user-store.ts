@@ -1,3 +1,4 @@
+import type { Reloaded } from "../../core/reload-result.ts";
 import type { Log } from "../../core/log.ts";
 import type { User } from "../../core/login.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -81,8 +82,7 @@ export interface StoreContext {
   readonly queue: number;
   /** For stores of password hashes. */
   readonly verifier: PasswordVerifier;
-  /** Called after every reading but the first, with whether the new users are in use. */
-  readonly reloaded?: (successful: boolean) => void;
+  readonly reloaded?: Reloaded;
 }
 
 /** Returns the content of a file that the settings name. Throws `ConfigError` if it could not be read. */

@@ -15,10 +15,9 @@ export interface LineWriterOptions {
 }
 
 interface Batch {
-  /** The number of lines lost if the batch cannot be written. */
-  readonly lines: number;
-  /** Whether it reports dropped lines, which have already been counted. */
-  readonly reportsDropped: boolean;
+  /** The number of dropped lines that it reports; undefined if it contains the lines of a log. */
+  readonly reports: number | undefined;
+  /** Counts as waiting until the batch is written or lost. */
   readonly length: number;
   /** Contains the lines; reused once they are written. */
   readonly buffer: Buffer;
@@ -32,21 +31,24 @@ const BUFFER_BYTES = 2 * BATCH_BYTES;
 const LINE_END = 0x0a;
 /** How long the first line of a batch waits for others, in milliseconds. */
 const BATCH_DELAY_MS = 20;
-/** Delay before writing to a full pipe again, in milliseconds. */
+/** Delay before writing to a full pipe or disk again, in milliseconds. */
 const RETRY_DELAY_MS = 5;
+/** The minimum time between two reports of dropped lines, in milliseconds. */
+const REPORT_EVERY_MS = 1_000;
+/** The errors of a disk or quota without space, or of a file that has reached its maximum size. */
+const FULL = new Set<unknown>(["ENOSPC", "EDQUOT", "EFBIG"]);
 
 /**
  * Writes lines to a file descriptor in batches, synchronously and without blocking: a full pipe returns EAGAIN, and
  * the write is retried later. Asynchronous writes to a blocking pipe, like those of pino's own destination, occupy a
  * thread of libuv's pool until the reader reads. The process waits for that thread at exit, so with a stalled reader
  * it never exited (tested on Node 26 with sonic-boom 4.2 and with `fs.write`). If the reader is gone, lines are
- * discarded.
+ * discarded. On a full disk only whole lines are: a line that was begun is continued once there is space.
  */
 export class LineWriter {
   readonly #options: LineWriterOptions;
   #open: Buffer = Buffer.allocUnsafe(BUFFER_BYTES);
   #used = 0;
-  #lines = 0;
   #spare: Buffer | undefined;
   readonly #queue: Batch[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -55,6 +57,8 @@ export class LineWriter {
   /** Lost lines that have not been reported yet. */
   #dropped = 0;
   #lost = 0;
+  #reportedAt = -Infinity;
+  #reporting: NodeJS.Timeout | undefined;
   #gone = false;
   #idle: PromiseWithResolvers<void> | undefined;
 
@@ -93,16 +97,10 @@ export class LineWriter {
     this.#sendIn(BATCH_DELAY_MS);
   }
 
-  /** Writes as much as the reader accepts. */
+  /** Writes as much as the reader accepts, and at once how many lines were dropped, since it may be the last time. */
   flush(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#blocked = false;
-    this.#cutBatch();
-    this.#writeQueue();
-    if (this.#dropped > 0 && this.#waiting < this.#options.maxWaiting / 2) this.#reportDropped();
-    if (this.#queue.length === 0) this.#idle?.resolve();
-    else this.#sendIn(RETRY_DELAY_MS);
+    this.#reportedAt = -Infinity;
+    this.#flush();
   }
 
   /** Resolves when everything is written, or after `timeoutMs` milliseconds. */
@@ -116,17 +114,36 @@ export class LineWriter {
     this.#idle = undefined;
   }
 
-  #sendIn(delay: number): void {
-    this.#timer ??= setTimeout(() => this.flush(), delay).unref();
+  #flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#blocked = false;
+    this.#cutBatch();
+    this.#writeQueue();
+    if (this.#dropped > 0 && this.#waiting < this.#options.maxWaiting / 2) this.#reportDropped();
+    if (this.#queue.length === 0) this.#idle?.resolve();
+    else this.#sendIn(RETRY_DELAY_MS);
   }
 
-  /** Queues the line that reports how many were dropped. */
+  #sendIn(delay: number): void {
+    this.#timer ??= setTimeout(() => this.#flush(), delay).unref();
+  }
+
+  /** Queues the line that reports how many were dropped, or waits until it may: a full disk drops lines all the time. */
   #reportDropped(): void {
+    const now = this.#options.clock.monotonic();
+    const waitMs = this.#reportedAt + REPORT_EVERY_MS - now;
+    clearTimeout(this.#reporting);
+    if (waitMs > 0) {
+      this.#reporting = setTimeout(() => this.#flush(), waitMs).unref();
+      return;
+    }
+    this.#reportedAt = now;
     const time = new Date(this.#options.clock.now()).toISOString();
     const line = `{"time":"${time}","level":"warn","msg":"log lines were dropped","dropped":${this.#dropped},"see":"docs/runbook.md#log-lines-were-dropped"}`;
     const buffer = Buffer.from(`${this.#options.render?.(line) ?? line}\n`);
     const { length } = buffer;
-    this.#queue.push({ lines: this.#dropped, reportsDropped: true, length, buffer, rest: buffer });
+    this.#queue.push({ reports: this.#dropped, length, buffer, rest: buffer });
     this.#waiting += length;
     this.#dropped = 0;
     this.#writeQueue();
@@ -153,7 +170,6 @@ export class LineWriter {
   #added(length: number): void {
     this.#used += length;
     this.#open[this.#used++] = LINE_END;
-    this.#lines++;
     this.#waiting += length + 1;
     if (this.#used < BATCH_BYTES) this.#sendIn(BATCH_DELAY_MS);
     else if (this.#blocked) this.#cutBatch();
@@ -165,11 +181,10 @@ export class LineWriter {
     const buffer = this.#open;
     const rest = buffer.subarray(0, this.#used);
     const { length } = rest;
-    this.#queue.push({ lines: this.#lines, reportsDropped: false, length, buffer, rest });
+    this.#queue.push({ reports: undefined, length, buffer, rest });
     this.#open = this.#spare ?? Buffer.allocUnsafe(BUFFER_BYTES);
     this.#spare = undefined;
     this.#used = 0;
-    this.#lines = 0;
   }
 
   #writeQueue(): void {
@@ -179,7 +194,8 @@ export class LineWriter {
       try {
         batch.rest = batch.rest.subarray(writeSync(this.#options.fd, batch.rest));
       } catch (error) {
-        this.#failed(systemCode(error), batch);
+        this.#failed(systemCode(error));
+        return;
       }
       if (batch.rest.length === 0) {
         this.#queue.shift();
@@ -190,25 +206,42 @@ export class LineWriter {
   }
 
   /**
-   * Handles a failed write. A full pipe or disk may have room again later; any other error means that the reader is
-   * gone.
+   * Handles a failed write. A full pipe has room again soon, and a full disk maybe later; any other error means that the
+   * reader is gone.
    */
-  #failed(code: unknown, batch: Batch): void {
-    this.#blocked = code === "EAGAIN" || code === "ENOSPC";
+  #failed(code: unknown): void {
+    this.#blocked = true;
     if (code === "EAGAIN") return;
-    batch.rest = Buffer.alloc(0);
-    if (code === "ENOSPC") {
-      this.#lose([batch]);
-      this.#dropped += batch.lines;
-    } else {
-      this.#gone = true;
-      this.#lose(this.#queue);
-      this.#queue.length = 1;
-      this.#dropped = 0;
+    this.#gone = !FULL.has(code);
+    const lost = this.#queue.splice(0);
+    const [begun] = lost;
+    const torn = this.#gone || begun === undefined ? undefined : restOfLine(begun);
+    this.#waiting = torn?.length ?? 0;
+    if (begun !== undefined && torn !== undefined) {
+      this.#queue.push({ ...begun, length: torn.length, rest: torn });
+      begun.rest = begun.rest.subarray(torn.length);
     }
+    for (const batch of lost) this.#lose(batch);
+    if (this.#gone) this.#dropped = 0;
   }
 
-  #lose(batches: readonly Batch[]): void {
-    for (const { lines, reportsDropped } of batches) if (!reportsDropped) this.#lost += lines;
+  #lose({ reports, rest }: Batch): void {
+    const lines = linesIn(rest);
+    // What a report says was counted when it was dropped.
+    if (reports === undefined) this.#lost += lines;
+    this.#dropped += lines * (reports ?? 1);
   }
+}
+
+/** Returns what is left of the line of which a part was written; undefined if none was begun. */
+function restOfLine({ buffer, rest }: Batch): Buffer | undefined {
+  const at = rest.byteOffset - buffer.byteOffset;
+  if (at === 0 || buffer[at - 1] === LINE_END) return undefined;
+  return rest.subarray(0, rest.indexOf(LINE_END) + 1);
+}
+
+function linesIn(bytes: Buffer): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(LINE_END); at !== -1; at = bytes.indexOf(LINE_END, at + 1)) lines++;
+  return lines;
 }

@@ -26,11 +26,13 @@ export function adminResponse(
   if (forbidden !== undefined) return failure(403, forbidden);
   const page = pages.find(({ method }) => method === methodOf(request));
   if (page === undefined) return notAllowed(pages);
+  const peer = unmapAddress(request.socket.remoteAddress ?? "");
   try {
     const answer = page.answer({
       query: new URLSearchParams(query),
       headers: request.headers,
-      allowed: site.allow.has(unmapAddress(request.socket.remoteAddress ?? "")),
+      peer,
+      allowed: site.allow.has(peer),
     });
     return answer instanceof Promise ? withoutError(answer, path, site.log) : answer;
   } catch (error) {

@@ -3,6 +3,7 @@ import {
   NAMED_REVOCATIONS,
   type Revocation,
   type RevocationKindName,
+  type Revocations,
 } from "../../core/revocation.ts";
 import { failure, restrictedPage, success } from "./page-parts.ts";
 
@@ -24,6 +25,7 @@ export type RevocationResult =
   | { readonly revoked: readonly Revocation[]; readonly kept: boolean };
 
 const PARAMETERS = new Set([...NAMED_REVOCATIONS.map(({ word }) => word), "issuer", "before"]);
+const CLAIMS = new Set(["subject", "issuer", "jti", "iat"]);
 const BEARER = /^Bearer +(\S+)$/i;
 
 /**
@@ -31,26 +33,48 @@ const BEARER = /^Bearer +(\S+)$/i;
  * they expire.
  */
 export function revokePage(
-  revoke: (query: RevocationQuery) => Promise<RevocationResult>,
+  revoke: (query: RevocationQuery, by: string) => Promise<RevocationResult>,
 ): AdminPage {
-  return restrictedPage("POST", "/-/revoke", async ({ query, headers }) => {
+  return restrictedPage("POST", "/-/revoke", async ({ query, headers, peer }) => {
     const unknown = [...query.keys()].find((name) => !PARAMETERS.has(name));
     if (unknown !== undefined) {
       return refusal(`the query may hold ${[...PARAMETERS].join(", ")} and nothing else`);
     }
     const given = NAMED_REVOCATIONS.filter(({ word }) => query.has(word));
-    const result = await revoke({
+    const named = {
       named: new Map(given.map(({ kind, word }) => [kind, query.getAll(word)])),
       issuer: query.get("issuer") ?? undefined,
       before: query.get("before") ?? undefined,
       token: BEARER.exec(headers.authorization ?? "")?.[1],
-    });
+    };
+    const result = await revoke(named, peer);
     if ("refused" in result) return refusal(result.refused);
     const { kept } = result;
     const message = kept
       ? "Revoked"
       : "Revoked until the next start: there is no journal, or it cannot be written";
     return success(message, { kept });
+  });
+}
+
+/**
+ * `GET /-/revoked?subject=&issuer=&jti=&iat=`: whether a token with these claims is revoked. A command that verifies a
+ * token asks this, so that the token itself stays where it is.
+ */
+export function revokedPage(covering: Revocations["covering"]): AdminPage {
+  return restrictedPage("GET", "/-/revoked", ({ query }) => {
+    const [subject, issuer, iat] = ["subject", "issuer", "iat"].map((name) => query.get(name));
+    const known = [...query.keys()].every((name) => CLAIMS.has(name));
+    const issuedAt = iat === null ? undefined : Number(iat);
+    if (!known || !subject || !issuer || (issuedAt !== undefined && !Number.isFinite(issuedAt))) {
+      return failure(400, `the query needs subject and issuer, and may hold jti and iat`);
+    }
+    const by = covering({
+      ...{ subject, issuer, issuedAt, tokenId: query.get("jti") ?? undefined },
+      ...{ groups: [], expiresAt: 0, acceptedUntil: 0 },
+    });
+    const message = by === undefined ? "The token is not revoked" : "The token is revoked";
+    return success(message, { revoked: by !== undefined, by });
   });
 }
 

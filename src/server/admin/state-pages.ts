@@ -25,9 +25,9 @@ export function upstreamsPage(targets: () => Promise<readonly TargetState[]>): A
 }
 
 /** `POST /-/reload`: reloads the configuration and reports what changed, or what is wrong with it. */
-export function reloadPage(reload: () => Promise<ReloadResult>): AdminPage {
-  return restrictedPage("POST", "/-/reload", async () => {
-    const result = await reload();
+export function reloadPage(reload: (by: string) => Promise<ReloadResult>): AdminPage {
+  return restrictedPage("POST", "/-/reload", async ({ peer }) => {
+    const result = await reload(peer);
     if (!result.successful) {
       const message = "The configuration was not reloaded: the one before stays in force";
       return failure(422, message, { problems: result.problems.map(describeProblem) });
@@ -48,8 +48,8 @@ const DRAIN_MESSAGES: Readonly<Record<DrainState, string>> = {
 
 export interface DrainControl {
   readonly state: () => DrainState;
-  /** Starts draining, unless it has already started. */
-  readonly begin: () => void;
+  /** Starts draining, unless it has already started. @param by the address of the peer. */
+  readonly begin: (by: string) => void;
 }
 
 /** `/-/drain`: POST starts draining, GET shows the progress. Both respond at once, so that no client times out. */
@@ -58,8 +58,8 @@ export function drainPages({ state, begin }: DrainControl): AdminPage[] {
     success(DRAIN_MESSAGES[state()], { state: state() }, status);
   return [
     restrictedPage("GET", "/-/drain", () => progress(200)),
-    restrictedPage("POST", "/-/drain", () => {
-      begin();
+    restrictedPage("POST", "/-/drain", ({ peer }) => {
+      begin(peer);
       return progress(202);
     }),
   ];

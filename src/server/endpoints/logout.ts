@@ -1,10 +1,14 @@
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 
 export const LOGOUT_PATH = "/api/logout";
+
+/** Revokes the token of a caller; resolves when no thread accepts it any more. */
+export type LogOut = (caller: Identity, request: GateRequest) => Promise<void>;
 
 export interface LogoutOptions {
   /**
@@ -12,8 +16,7 @@ export interface LogoutOptions {
    * accept them.
    */
   readonly issuer: string;
-  /** Revokes the token of a caller; resolves when no thread accepts it any more. */
-  readonly revoke: (caller: Identity) => Promise<void>;
+  readonly revoke: LogOut;
   readonly tokenFrom: TokenPlaces | undefined;
 }
 
@@ -27,7 +30,7 @@ export function logoutEndpoint({ issuer, revoke, tokenFrom }: LogoutOptions): En
     acceptsRevoked: true,
     async answer({ request, identity }) {
       if (identity?.issuer !== issuer) throw new GateError("forbidden");
-      await revoke(identity);
+      await revoke(identity, request);
       const envelope = { id: request.id, message: "Logged out", success: true };
       return envelopeAnswer(200, envelope, request);
     },

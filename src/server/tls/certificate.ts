@@ -49,6 +49,37 @@ export function notAfter(cert: string): number {
   return Math.floor(new X509Certificate(cert).validToDate.getTime() / 1000);
 }
 
+/** PEM text that replaces another; undefined where there is or was none. */
+export interface ReplacedPem {
+  readonly file: string | undefined;
+  readonly before: string | undefined;
+  readonly next: string | undefined;
+  /** Whether one valid certificate is enough; otherwise the first one counts, which is that of the key. */
+  readonly authorities: boolean;
+}
+
+/**
+ * Refuses certificates that are not valid now in place of valid ones: peers would refuse them, while they accept those
+ * in force.
+ *
+ * @throws ConfigError with all problems.
+ */
+export function keepValid(replaced: readonly ReplacedPem[], nowMs: number): void {
+  const problems = replaced.flatMap(({ file = "", before, next, authorities }): ConfigProblem[] => {
+    if (before === undefined || next === undefined || before === next) return [];
+    const judged = (text: string): X509Certificate[] =>
+      certificatesIn(text, file).slice(0, authorities ? Infinity : 1);
+    const valid = ({ validFromDate, validToDate }: X509Certificate): boolean =>
+      validFromDate.getTime() <= nowMs && nowMs <= validToDate.getTime();
+    const [first] = judged(next);
+    if (first === undefined || judged(next).some(valid) || !judged(before).some(valid)) return [];
+    const [from, to] = [first.validFromDate, first.validToDate].map((date) => date.toISOString());
+    const message = `is not valid now, only from ${from} to ${to}: the one in force is, and stays`;
+    return [{ file, message }];
+  });
+  if (problems.length > 0) throw new ConfigError(problems);
+}
+
 const CERTIFICATE =
   /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----.*?-----END (?:X509 |TRUSTED )?CERTIFICATE-----/gs;
 
@@ -106,7 +137,10 @@ function pairProblem(
     const message = `the certificate of the key stands at ${index + 1} of ${chain.length}: it must be the first`;
     return { file: certFile, message };
   }
-  const forgeable = chain.findIndex((each) => isForgeable(each));
+  // The own signature of a root that ends a chain is never checked; that of a self-signed certificate is what is pinned.
+  const forgeable = chain.findIndex(
+    (each, place) => hasWeakSignature(each) && (place === 0 || !each.checkIssued(each)),
+  );
   if (forgeable !== -1) {
     const { signatureAlgorithm } = chain[forgeable] ?? {};
     const message = `certificate ${forgeable + 1} of ${chain.length} is signed with ${signatureAlgorithm}, which clients refuse`;
@@ -130,12 +164,9 @@ function keyWeakness({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): st
   }
 }
 
-/**
- * Whether a signature uses a digest with known collisions (RFC 6194, RFC 6151). A root's own signature is never checked.
- */
-function isForgeable(certificate: X509Certificate): boolean {
-  const weak = /^(?:md|sha1|dsa|ecdsa-with-sha1)/i.test(certificate.signatureAlgorithm ?? "");
-  return weak && !certificate.checkIssued(certificate);
+/** Whether a signature uses a digest with known collisions (RFC 6194, RFC 6151). */
+function hasWeakSignature({ signatureAlgorithm = "" }: X509Certificate): boolean {
+  return /^(?:md|sha1|dsa|ecdsa-with-sha1)/i.test(signatureAlgorithm);
 }
 
 /** Returns OpenSSL's objection to the pair, if any. Reports only its code. */

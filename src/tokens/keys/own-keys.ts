@@ -53,6 +53,12 @@ export class ReplaceableKeys implements OwnKeys {
     return this.#now().verification;
   }
 
+  /** When the next key starts or stops to be used, in milliseconds since the epoch; Infinity if none will. */
+  get changesAt(): number {
+    this.#now();
+    return this.#inForce.until;
+  }
+
   replace(ring: KeyRing): void {
     this.#ring = ring;
     this.#inForce = keysAt(ring, this.#clock.now());

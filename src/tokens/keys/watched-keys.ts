@@ -1,5 +1,6 @@
 import type { Change } from "../../core/change.ts";
 import { ConfigError, describeProblem } from "../../core/config-problem.ts";
+import type { Reloaded } from "../../core/reload-result.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { watchDirectory } from "../../lib/files/watched-directory.ts";
 import { type KeyFiles, readKeyFiles } from "./key-directory.ts";
@@ -17,8 +18,7 @@ interface OwnKeyOptions extends SigningKeyOptions {
    * published that long. If undefined, they are removed at once.
    */
   readonly lifetime?: number | undefined;
-  /** Called whenever the directory has changed and was read again. */
-  readonly reloaded?: (successful: boolean) => void;
+  readonly reloaded?: Reloaded;
 }
 
 /** The part of the options that a configuration determines. */
@@ -44,6 +44,9 @@ function optionsOf({ files, lifetime: _changes, ...rest }: OwnKeyOptions): Watch
   return { ...rest, directory: files?.directory };
 }
 
+/** The longest time that `setTimeout` takes. After a longer one, a reading of the directory comes first. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /** Replaces the fingerprint of a directory that is missing or cannot be read. */
 const NO_FINGERPRINT = "";
 
@@ -67,6 +70,9 @@ export class WatchedKeys extends ReplaceableKeys {
   #readAt: number;
   #signer: string | undefined;
   #watch: { close(): void } | undefined;
+  /** Runs until the next key starts or stops to sign. */
+  #changing: NodeJS.Timeout | undefined;
+  #closed = false;
   #lifetime: number | undefined;
   /** The paths of the files in the directory at the last reading. */
   #paths: readonly string[] = [];
@@ -85,6 +91,7 @@ export class WatchedKeys extends ReplaceableKeys {
     this.#readAt = readAt;
     this.#signer = this.signing?.kid;
     if (this.#signer === undefined) this.#logNoSigner();
+    this.#awaitChange();
     this.#begin();
   }
 
@@ -120,12 +127,14 @@ export class WatchedKeys extends ReplaceableKeys {
     this.#depart(ring, options);
     this.#lifetime = lifetime;
     this.replace([...ring, ...this.#departed]);
-    options.reloaded?.(true);
+    options.reloaded?.([]);
     this.#logSigner();
     this.#begin();
   }
 
   close(): void {
+    this.#closed = true;
+    clearTimeout(this.#changing);
     this.#watch?.close();
   }
 
@@ -180,7 +189,7 @@ export class WatchedKeys extends ReplaceableKeys {
       if (options !== this.#options) return; // the settings have changed meanwhile
       const kids = new Set(ring.map(({ kid }) => kid));
       this.replace([...ring, ...this.#departed.filter(({ kid }) => !kids.has(kid))]);
-      options.reloaded?.(true);
+      options.reloaded?.([]);
     } catch (error) {
       if (options === this.#options) this.#reportUnusable(error);
     }
@@ -194,16 +203,26 @@ export class WatchedKeys extends ReplaceableKeys {
         ? error.problems.map(describeProblem)
         : [`${directory}: ${error instanceof Error ? error.name : "unknown error"}`];
     keyLog(log, purpose).unusable({ directory, problems });
-    reloaded?.(false);
+    reloaded?.(problems);
   }
 
   #logSigner(): void {
+    this.#awaitChange();
     const kid = this.signing?.kid;
     if (kid === this.#signer) return;
     this.#signer = kid;
     const { log, purpose } = this.#options;
     if (kid === undefined) this.#logNoSigner();
     else keyLog(log, purpose).another({ signing: kid });
+  }
+
+  /** Logs the next change of the signing key when it happens. The readings of the directory come up to 30 s later. */
+  #awaitChange(): void {
+    clearTimeout(this.#changing);
+    const { clock = systemClock } = this.#options;
+    const waitMs = this.changesAt - clock.now();
+    if (this.#closed || waitMs > LONGEST_TIMER_MS) return;
+    this.#changing = setTimeout(() => this.#logSigner(), waitMs).unref();
   }
 
   /** Logs nothing if there are only public keys: that was logged when they were read. */

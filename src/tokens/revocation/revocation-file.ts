@@ -1,4 +1,5 @@
 import { ConfigError, type ConfigProblem, describeProblem } from "../../core/config-problem.ts";
+import type { Reloaded } from "../../core/reload-result.ts";
 import type { Log } from "../../core/log.ts";
 import {
   REVOCATION_FORMS,
@@ -61,7 +62,7 @@ export interface RevocationFileOptions {
   readonly log: Log;
   readonly changed: (news: RevocationNews) => void;
   /** Called after each later reading. */
-  readonly reloaded: (successful: boolean) => void;
+  readonly reloaded: Reloaded;
 }
 
 /** A revocation file that is read again when it changes. */
@@ -78,7 +79,7 @@ export function followRevocations(
     log.error("the revocation file cannot be used: what it listed before stays revoked", {
       ...{ file, problems },
     });
-    reloaded(false);
+    reloaded(problems);
   };
   const followed = followFile(file, fingerprint, {
     onChange(next) {
@@ -86,7 +87,7 @@ export function followRevocations(
         const listed = readRevocationFile(next);
         changed({ listed });
         log.info("the revocation file was read again", { file, entries: listed.length });
-        reloaded(true);
+        reloaded([]);
       } catch (error) {
         unusable(error instanceof ConfigError ? error.problems.map(describeProblem) : [file]);
       }

@@ -1,6 +1,7 @@
 import type { Change } from "../../core/change.ts";
 import type { Log } from "../../core/log.ts";
 import type { PublishRevocations, Revocation } from "../../core/revocation.ts";
+import type { Reloaded } from "../../core/reload-result.ts";
 import type { ShareRevocations } from "../../core/shared-parts.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { FileContent } from "../../lib/files/file-content.ts";
@@ -21,7 +22,7 @@ export interface RevocationServiceOptions {
   /** Informs other replicas, and keeps revocations for those that start later; undefined if nothing is shared. */
   readonly share?: ShareRevocations | undefined;
   /** Called after each later reading of the file. */
-  readonly reloaded: (successful: boolean) => void;
+  readonly reloaded: Reloaded;
   readonly clock: Clock;
   readonly log: Log;
 }

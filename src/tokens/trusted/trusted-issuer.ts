@@ -1,3 +1,4 @@
+import type { Reloaded } from "../../core/reload-result.ts";
 import type { Log } from "../../core/log.ts";
 import type { ClaimMapping } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -41,8 +42,7 @@ export interface TrustedKeysContext {
   readonly log: Log;
   /** Called when the keys have changed. */
   readonly changed: () => void;
-  /** Called after each attempt to read a changed file, with whether it succeeded. */
-  readonly reloaded?: ((successful: boolean) => void) | undefined;
+  readonly reloaded?: Reloaded | undefined;
   /** Whether copies of fetched keys are written; they are read in any case. Default: no. */
   readonly keepsCopies?: boolean | undefined;
 }

@@ -38,11 +38,12 @@ export function openTrustedKeyFile(
 ): KeySource {
   const { path: file } = content;
   const broken = (error: unknown, content?: FileContent): void => {
+    const reason = codeOrMessage(error);
     log.error("the keys of a trusted issuer cannot be reloaded: the old keys stay in use", {
       ...{ issuer, file, ...(content && placeOfFault(content)) },
-      reason: codeOrMessage(error),
+      reason,
     });
-    reloaded?.(false);
+    reloaded?.([`${file}: the keys cannot be used: ${reason}`]);
   };
   let known = readTrustedKeys(content, algorithms);
   let readAt: number;
@@ -57,7 +58,7 @@ export function openTrustedKeyFile(
         return;
       }
       loaded();
-      reloaded?.(true);
+      reloaded?.([]);
       if (known.fingerprint !== before.fingerprint) changed();
     },
     onUnreadable: broken,

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { IssuerState } from "../../core/issuer-state.ts";
+import type { Reloaded } from "../../core/reload-result.ts";
 import type { Log } from "../../core/log.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Leased } from "../../lib/async/leased.ts";
@@ -15,8 +16,7 @@ import { callEach } from "../../lib/async/isolation.ts";
 
 /** Observes one key file. */
 interface KeyFileState {
-  /** Called after each reading, with whether it succeeded. */
-  reloaded(successful: boolean): void;
+  readonly reloaded: Reloaded;
   /** Called when the file is no longer read. */
   removed(): void;
 }

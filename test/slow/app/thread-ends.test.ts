@@ -82,7 +82,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
         clock,
         log,
       },
-      reloads: new ReloadStates((successful) => void states.push(successful)),
+      reloads: new ReloadStates(clock.now, (problems) => void states.push(problems.length === 0)),
       logins,
       revocations: new RevocationList(),
       publish: () => Promise.resolve(false),
