@@ -14,6 +14,8 @@ export interface Head {
   readonly lines?: readonly string[];
   /** Whether it comes from a trusted proxy. */
   readonly trusted?: boolean;
+  /** Fields of the backend's answer. */
+  readonly answered?: readonly string[];
 }
 
 const END = frame(FRAME.data, END_STREAM, 1).toString("latin1");
@@ -45,10 +47,14 @@ const LISTENER = {
 const FROM_PROXY = { trusted: true, header: `PROXY TCP4 ${TRUSTED_PEER} 127.0.0.1 1000 2000\r\n` };
 
 /** Returns the case that sends a head in one of the forms. */
-export function headCase(form: HeadForm, { target, lines = [], trusted = false }: Head): Case {
+export function headCase(form: HeadForm, head: Head): Case {
+  const { target, lines = [], trusted = false, answered = [] } = head;
   const { frames, write } = FORMS[form];
-  const rounds = [[write(LISTENER, target, lines)]];
-  return { dial: { ...PLAIN, ...(trusted && FROM_PROXY) }, frames, rounds, patient: false };
+  return {
+    ...{ dial: { ...PLAIN, ...(trusted && FROM_PROXY) }, frames, patient: false },
+    rounds: [[write(LISTENER, target, lines)]],
+    answer: { interim: "", fields: answered.map((line) => `${line}\r\n`).join("") },
+  };
 }
 
 /** The maximum length of a head, within the limit of the subject. */

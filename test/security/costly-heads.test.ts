@@ -39,6 +39,17 @@ const HEADS: readonly (readonly [string, (bytes: number) => Head])[] = [
     "broken encodings in the names of a query",
     (bytes) => ({ target: `/places/a?${"%&".repeat(bytes / 2)}` }),
   ],
+  [
+    "a request line with a wrong version",
+    (bytes) => ({ target: `/${"a".repeat(bytes)} HTTP/1.x\r\nX:` }),
+  ],
+  [
+    "blanks inside a backend's Refresh",
+    (bytes) => ({
+      target: "/prefixed/a",
+      answered: [`Refresh: 5; url=/${" ".repeat(bytes)}x`],
+    }),
+  ],
 ];
 
 describe("four times the bytes cost about four times the time, and little", () => {

@@ -65,7 +65,7 @@ function octetOf(code: number): Octet {
   return { character, forms: { path, matchPath: ALLOWED.test(character) ? character : path } };
 }
 
-const HEX_DIGITS = [..."0123456789abcdefABCDEF"];
+const HEX_DIGITS = Array.from("0123456789abcdefABCDEF");
 /** The octets by their two digits: made once, because a path may hold thousands of them. */
 const OCTETS: ReadonlyMap<string, Octet> = new Map(
   HEX_DIGITS.flatMap((first) =>
