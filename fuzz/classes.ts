@@ -6,6 +6,7 @@ import { alpn, proxied } from "./generate/dials.ts";
 import { frames } from "./generate/frames.ts";
 import { framing } from "./generate/framing.ts";
 import { headers } from "./generate/headers.ts";
+import { heads } from "./generate/heads.ts";
 import { http2 } from "./generate/http2.ts";
 import { paths } from "./generate/paths.ts";
 import { repetition } from "./generate/repetition.ts";
@@ -20,7 +21,7 @@ const REQUESTS = { framing, paths, headers, tokens, bodies, upgrade } as const;
 /** The same, over HTTP/2, TLS, and after headers of the PROXY protocol. */
 const CONNECTIONS = { http2, frames, alpn, proxied } as const;
 /** Classes whose cases are played one at a time, to measure the cost of each. */
-const MEASURED = { repetition, answers } as const;
+const MEASURED = { repetition, heads, answers } as const;
 
 export type ClassName =
   | keyof typeof REQUESTS
@@ -31,7 +32,7 @@ export type ClassName =
 export const CLASS_NAMES: readonly ClassName[] = [
   ...(["framing", "paths", "headers", "tokens", "bodies", "upgrade"] as const),
   ...(["http2", "frames", "alpn", "proxied"] as const),
-  ...(["repetition", "answers", "config"] as const),
+  ...(["repetition", "heads", "answers", "config"] as const),
 ];
 
 /** Where cases are played. */
@@ -58,7 +59,7 @@ export function wantsTls(name: ClassName): name is keyof typeof CONNECTIONS {
 /** Returns a class of generated inputs together with the stage on which its cases are played. */
 export function classOf(name: ClassName, { stages, measured, check }: Played): FuzzClass {
   if (name === "config") return fuzzClass(configurations, check);
-  const stage = isMeasured(name) ? measured : stages;
+  const stage = name === "heads" ? measured.ofTime : isMeasured(name) ? measured : stages;
   const cases = { ...REQUESTS, ...CONNECTIONS, ...MEASURED }[name](stages.credentials);
   return fuzzClass(cases, {
     play: (value) => stage.play(value),

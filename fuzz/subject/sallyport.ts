@@ -78,6 +78,28 @@ const ALICE: ReadonlyMap<string, string> = new Map([
 ]);
 const NOBODY: ReadonlyMap<string, string> = new Map();
 
+/** Routes that read more of a request than others. */
+const COSTLY_ROUTES = [
+  { name: "encoded", path: "/encoded/", auth: "none", paths: "encoded", upstream: "app" },
+  { name: "sent", path: "/sent/", auth: "none", paths: "asSent", upstream: "app" },
+  { name: "sent-inner", path: "/sent/admin", auth: "none", upstream: "app" },
+  {
+    ...{ name: "expression", regex: "/(x+/)*y", auth: "none", paths: "asSent" },
+    upstream: "app",
+  },
+  {
+    ...{ name: "prefixed", path: "/prefixed/", auth: "none", upstream: "app" },
+    rewrite: { stripPrefix: "/prefixed", addPrefix: "/public" },
+  },
+  {
+    ...{ name: "places", path: "/places/", auth: "optional", upstream: "app" },
+    tokenFrom: [
+      ...[{ header: "Authorization" }, { header: "X-Token" }, { cookie: "session" }],
+      ...[{ query: "token" }, { websocketProtocol: true }],
+    ],
+  },
+];
+
 function configuration(backend: string, tls: object | "off"): object {
   return {
     server: {
@@ -91,8 +113,10 @@ function configuration(backend: string, tls: object | "off"): object {
     },
     admin: { listen: "127.0.0.1:0" },
     tokens: { issuer: ISSUER, audience: AUDIENCE, algorithm: "EdDSA", keys: "keys" },
+    cors: { origins: ["https://page.test", "https://*.pages.test"], credentials: true },
     routes: [
       { name: "public", path: PUBLIC, auth: "none", upstream: "app" },
+      ...COSTLY_ROUTES,
       { name: "everything", path: "/", upstream: "app" },
     ],
     upstreams: { app: { targets: [backend] } },

@@ -40,6 +40,8 @@ export type StartSubject = (backend: string, secure: boolean) => Promise<Subject
 /** The network of trusted proxies, and the first of its addresses that cases use. */
 export const TRUSTED = "127.128.0.0/9";
 export const TRUSTED_FROM = 0x82_00_00;
+/** A trusted proxy that no connection comes from, so that headers of the PROXY protocol can name it. */
+export const TRUSTED_PEER = "127.255.0.1";
 
 /** Paths with this prefix need no token. */
 export const PUBLIC = "/public/";

@@ -130,7 +130,7 @@ function suffixOf(given: string | undefined): string | undefined {
 
 /** Returns a path to which names can be appended. */
 function folder(flag: string, path: string): string {
-  if (!/^\/(?:[A-Za-z0-9._~-]+\/?)*$/.test(path))
+  if (!/^\/(?:[A-Za-z0-9._~-]+\/)*[A-Za-z0-9._~-]*$/.test(path))
     throw new UsageError(`${flag} needs a plain path`);
   return path.endsWith("/") ? path : `${path}/`;
 }

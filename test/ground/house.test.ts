@@ -36,7 +36,13 @@ function importsOf(file: string, text: string): Import[] {
     module: module.startsWith(".")
       ? relative(SOURCES, resolve(SOURCES, dirname(file), module))
       : module,
-    names: list.split(",").map((name) => name.trim().replace(/^type /, "").split(" as ")[0] ?? ""),
+    names: list.split(",").map(
+      (name) =>
+        name
+          .trim()
+          .replace(/^type /, "")
+          .split(" as ")[0] ?? "",
+    ),
   }));
 }
 

@@ -10,7 +10,7 @@ export interface Directive {
 
 /** A comment, a quoted text, a brace or a semicolon, or a word. */
 const TOKEN =
-  /#[^\n]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{};]|(?:\$\{[^}]*\}|\\.|[^\s{};"'#\\])(?:\$\{[^}]*\}|\\.|[^\s{};\\])*/gs;
+  /#[^\n]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[{};]|(?:\$\{[^{}]*\}|\\.|[^\s{};"'#\\])(?:\$\{[^{}]*\}|\\.|[^\s{};\\])*/gs;
 const DEEPEST = 20;
 
 /** Parses the text of an nginx configuration, without its includes. @throws UsageError for invalid syntax. */

@@ -28,8 +28,8 @@ export interface Effective {
 }
 
 const DEFAULT = "default";
-/** The name in a reference, and its default. */
-const REFERENCE = /\$\{([^}:]*)(:-)?([^}]*)\}/g;
+/** The name in a reference, and its default. Its end is optional, so that text without one takes linear time. */
+const REFERENCE = /\$\{([^}:]*)(:-)?([^}]*)\}?/g;
 
 /** Returns the effective configuration with the origin of each value, without anything that may be secret. */
 export function effectiveConfiguration(loaded: LoadedConfiguration): Effective {

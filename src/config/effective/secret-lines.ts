@@ -12,10 +12,10 @@ const OWN_KEYS = new Set([
   "keys",
 ]);
 /** Credentials in a URL, tokens, PEM. */
-const SECRET_VALUE = /:\/\/\S*@|eyJ[A-Za-z0-9_-]|-----BEGIN/;
+const SECRET_VALUE = /:\/\/(?:[^\s:@]|:(?!\/\/))*@|eyJ[A-Za-z0-9_-]|-----BEGIN/;
 /** Text that is already masked, with the name or separator that would make it look like a secret. */
-const REDACTED = /(?:[\w.-]+=|:)?\[redacted\]@?/g;
-const REFERENCE = /\$\{[^}]*\}/g;
+const REDACTED = /(?:(?<![\w.-])[\w.-]+=|:)?\[redacted\]@?/g;
+const REFERENCE = /\$\{[^{}]*\}/g;
 
 /** Reports whether a line of a file may contain a secret, so that it must not be quoted. */
 export function mayHoldSecret(line: string): boolean {

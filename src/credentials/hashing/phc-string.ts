@@ -35,7 +35,7 @@ export function parsePhcString(
 
 /** Encodes bytes as standard base64 without padding, as the PHC format requires. */
 export function toUnpaddedBase64(bytes: Buffer): string {
-  return bytes.toString("base64").replace(/=+$/, "");
+  return bytes.toString("base64").replaceAll("=", "");
 }
 
 function namedNumbers(text: string, names: readonly string[]): number[] | undefined {

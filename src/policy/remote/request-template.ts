@@ -7,7 +7,7 @@ import { foldedName } from "../../lib/http/folded-name.ts";
  * allowed all of them, since it is unknown which one the backend reads.
  */
 
-const REFERENCE = /\$\{(query|header):([^}]+)\}/g;
+const REFERENCE = /\$\{(query|header):([^{}]+)\}/g;
 /** The maximum number of combinations of values, because a client chooses how many there are. */
 const MAX_COMBINATIONS = 16;
 const LONGEST_VALUE = 253;
@@ -15,7 +15,7 @@ const CONTROL = /\p{Cc}/u;
 
 /** Whether `${word}` refers to a value of the request. */
 export function isRequestValue(word: string): boolean {
-  return /^(?:query|header):[^}\s]+$/.test(word);
+  return /^(?:query|header):[^{}\s]+$/.test(word);
 }
 
 /** Texts with references, parsed once. */

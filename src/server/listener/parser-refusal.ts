@@ -45,8 +45,8 @@ export function parserReason(error: ParserError): Reason {
   return code === "bad_request" ? (REASONS[error.code ?? ""] ?? code) : code;
 }
 
-/** A request line: the method, and the target up to the query. */
-const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]{1,32}) (\/[^?# ]{0,1024})[^\r\n]* HTTP\/\d\.\d$/;
+/** A request line: the method, and the target up to the query. What a lookahead has matched is not tried again in part. */
+const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]{1,32}) (?=(\/[^?# ]{0,1024}))[^\r\n]* HTTP\/\d\.\d$/;
 const END_OF_HEAD = "\r\n\r\n";
 /** Where the search for the end of a request line stops, in bytes. */
 const LINE_BYTES = 16 * 1024;

@@ -9,7 +9,7 @@ const REFERENCES: Readonly<Record<string, (values: HeaderValues) => string | und
 };
 
 const CLAIM = /^claim:(.+)$/;
-const REFERENCE = /\$\{([^}]*)\}/g;
+const REFERENCE = /\$\{([^{}]*)\}/g;
 
 type Part = string | ((values: HeaderValues) => string | undefined);
 

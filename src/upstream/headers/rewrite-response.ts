@@ -5,8 +5,8 @@ import type { Route } from "../../core/route/route.ts";
 /** A reference with an authority, its path, and the rest: `https://host/path?query`, `//host/path`. */
 const WITH_AUTHORITY = /^(?:https?:)?\/\/([^/?#\\]*)([^?#]*)(.*)$/is;
 const PATH_ONLY = /^(\/[^?#]*)(.*)$/s;
-/** The value of `Refresh`, with or without quotes: `5; url="/next"`. */
-const REFRESH = /^(\s*\d*(?:\.\d*)?\s*[;,]\s*(?:url\s*=\s*)?)(["']?)(.*?)(\2\s*)$/is;
+/** The value of `Refresh`, `5; url="/next"`: the part before the reference, which may be in quotes, and the rest. */
+const REFRESH = /^(\s*(?:(?:\d+(?:\.\d*)?|\.\d*)\s*)?[;,]\s*(?:url\s*=\s*)?)(.*)$/is;
 const COOKIE_PATH = /(;\s*path\s*=\s*)(\/[^;]*)/i;
 
 /**
@@ -28,17 +28,23 @@ export function mapAnswerBack(
   if (typeof contentLocation === "string") {
     headers["content-location"] = mappedReference(contentLocation, permit, hosts);
   }
-  if (typeof refresh === "string") {
-    headers["refresh"] = refresh.replace(
-      REFRESH,
-      (_all, time: string, quote: string, url: string, end: string) =>
-        `${time}${quote}${mappedReference(url, permit, hosts)}${end}`,
-    );
-  }
+  if (typeof refresh === "string") headers["refresh"] = mappedRefresh(refresh, permit, hosts);
   // A single field is a string.
   if (cookies !== undefined) {
     headers["set-cookie"] = [cookies].flat().map((cookie) => mappedCookie(cookie, permit.route));
   }
+}
+
+function mappedRefresh(refresh: string, permit: Permit, hosts: readonly string[]): string {
+  const [, before, rest = ""] = REFRESH.exec(refresh) ?? [];
+  if (before === undefined) return refresh;
+  const written = rest.trimEnd();
+  const [first = ""] = written;
+  const isQuoted = written.length > 1 && /["']/.test(first) && written.endsWith(first);
+  const url = isQuoted ? written.slice(1, -1) : written;
+  const quote = isQuoted ? first : "";
+  const blanks = rest.slice(written.length);
+  return `${before}${quote}${mappedReference(url, permit, hosts)}${quote}${blanks}`;
 }
 
 function mappedReference(

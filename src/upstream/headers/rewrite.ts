@@ -1,6 +1,7 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Route } from "../../core/route/route.ts";
+import { withoutEnd } from "../../lib/text/without-end.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 
 /**
@@ -47,7 +48,7 @@ export function addPrefixHeader(fields: string[], { route, request }: Permit): v
     (name, index) => index % 2 === 0 && name.toLowerCase() === PREFIX_HEADER.toLowerCase(),
   );
   if (at === -1) fields.push(PREFIX_HEADER, prefix);
-  else fields[at + 1] = `${(fields[at + 1] ?? "").replace(/\/+$/, "")}${prefix}`;
+  else fields[at + 1] = `${withoutEnd(fields[at + 1] ?? "", "/")}${prefix}`;
 }
 
 /**

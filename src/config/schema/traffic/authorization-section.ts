@@ -4,14 +4,14 @@ import { isRequestValue } from "../../../policy/remote/request-template.ts";
 import { byKind, entryName, line, text } from "../fields.ts";
 import { apiServer, onError, remoteAccess, remoteTimes, remoteUrl } from "../remote-fields.ts";
 
-const REFERENCE = /\$\{([^}]*)\}/g;
+const REFERENCE = /\$\{([^{}]*)\}/g;
 
 function attribute() {
   return line()
-    .refine(
-      (value) => [...value.matchAll(REFERENCE)].every(([, word = ""]) => isRequestValue(word)),
-      "contains a ${…} that is neither ${query:NAME} nor ${header:NAME}",
-    )
+    .refine((value) => {
+      const known = (all: string, word: string): string => (isRequestValue(word) ? "" : all);
+      return !value.replaceAll(REFERENCE, known).includes("${");
+    }, "contains a ${…} that is neither ${query:NAME} nor ${header:NAME}")
     .exactOptional();
 }
 

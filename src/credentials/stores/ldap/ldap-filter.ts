@@ -21,7 +21,7 @@ export function filledFilter(
 
 /** Returns the attributes that a filter compares with the user name. */
 export function nameAttributes(template: string): string[] {
-  return [...template.matchAll(/([A-Za-z][A-Za-z0-9.;-]*)=\{username\}/g)].map(
+  return [...template.matchAll(/(?<![A-Za-z0-9.;-])([A-Za-z][A-Za-z0-9.;-]*)=\{username\}/g)].map(
     ([, attribute = ""]) => attribute,
   );
 }

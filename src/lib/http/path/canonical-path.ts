@@ -1,3 +1,5 @@
+import { isUtf8 } from "node:buffer";
+
 /**
  * Reduces every path to one spelling, so that the backend receives what was authorized.
  *
@@ -42,13 +44,34 @@ function decoded(raw: string): CanonicalPath | undefined {
   return PLAIN.test(withoutEscapes(decoding.path)) ? decoding : undefined;
 }
 
-const ESCAPE = /%([0-9A-Fa-f]{2})?/g;
 const UNRESERVED = /^[A-Za-z0-9\-._~]$/;
 /** Allowed in a path segment besides the unreserved characters (RFC 3986 §3.3), except `;`. */
 const ALLOWED = /^[!$&'()*+,=:@]$/;
 const ESCAPED_TWICE = /%25[0-9A-Fa-f]{2}/i;
 
-const utf8 = new TextDecoder("utf-8", { fatal: true });
+/** An octet that is encoded in a path. */
+interface Octet {
+  readonly character: string;
+  /** What stands for it in the two forms; undefined for a control character. */
+  readonly forms: CanonicalPath | undefined;
+}
+
+function octetOf(code: number): Octet {
+  const character = String.fromCharCode(code);
+  if (code < 0x20 || code === 0x7f) return { character, forms: undefined };
+  const kept = { path: character, matchPath: character };
+  if (UNRESERVED.test(character)) return { character, forms: kept };
+  const path = `%${code.toString(16).toUpperCase()}`;
+  return { character, forms: { path, matchPath: ALLOWED.test(character) ? character : path } };
+}
+
+const HEX_DIGITS = Array.from("0123456789abcdefABCDEF");
+/** The octets by their two digits: made once, because a path may hold thousands of them. */
+const OCTETS: ReadonlyMap<string, Octet> = new Map(
+  HEX_DIGITS.flatMap((first) =>
+    HEX_DIGITS.map((second) => [first + second, octetOf(Number.parseInt(first + second, 16))]),
+  ),
+);
 
 /**
  * Decodes the percent-encodings of unreserved characters, and puts the hex digits of all others in upper case (RFC 3986
@@ -61,46 +84,29 @@ export function decodeOnce(
   raw: string,
   refused: ReadonlySet<string> = new Set(),
 ): CanonicalPath | undefined {
-  let ambiguous = false;
+  let path = "";
   let matchPath = "";
+  let octets = "";
   let end = 0;
-  const path = raw.replace(ESCAPE, (sequence: string, hex: string | undefined, at: number) => {
-    matchPath += raw.slice(end, at);
-    end = at + sequence.length;
-    const code = hex === undefined ? 0 : Number.parseInt(hex, 16);
-    const character = String.fromCharCode(code);
-    if (code < 0x20 || code === 0x7f || refused.has(character)) {
-      ambiguous = true;
-      return sequence;
-    }
-    if (UNRESERVED.test(character)) {
-      matchPath += character;
-      return character;
-    }
-    const upper = sequence.toUpperCase();
-    matchPath += ALLOWED.test(character) ? character : upper;
-    return upper;
-  });
+  for (let at = raw.indexOf("%"); at !== -1; at = raw.indexOf("%", end)) {
+    const octet = OCTETS.get(raw.slice(at + 1, at + 3));
+    if (octet?.forms === undefined || refused.has(octet.character)) return undefined;
+    const unchanged = raw.slice(end, at);
+    path += unchanged + octet.forms.path;
+    matchPath += unchanged + octet.forms.matchPath;
+    octets += unchanged + octet.character;
+    end = at + 3;
+  }
+  path += raw.slice(end);
   matchPath += raw.slice(end);
+  octets += raw.slice(end);
+  // Overlong forms, surrogates and stray continuation bytes are not UTF-8 (RFC 3629 §3).
+  if (!isUtf8(Buffer.from(octets, "latin1"))) return undefined;
   // Decoding may have revealed a second layer: `%25%32%65` becomes `%252e`.
-  if (ambiguous || ESCAPED_TWICE.test(path) || !decodesToUtf8(path)) return undefined;
-  return { path, matchPath };
+  return ESCAPED_TWICE.test(path) ? undefined : { path, matchPath };
 }
 
 /** Replaces each percent-encoding by an `x`, so that an expression can test the characters around them. */
 export function withoutEscapes(path: string): string {
   return path.replaceAll(/%[0-9A-F]{2}/g, "x");
-}
-
-/** Overlong forms, surrogates and stray continuation bytes are not UTF-8 (RFC 3629 §3). */
-function decodesToUtf8(path: string): boolean {
-  const octets = Uint8Array.from(path.match(/%[0-9A-F]{2}|[^%]/g) ?? [], (part) =>
-    part.length === 3 ? Number.parseInt(part.slice(1), 16) : part.charCodeAt(0),
-  );
-  try {
-    utf8.decode(octets);
-    return true;
-  } catch {
-    return false;
-  }
 }

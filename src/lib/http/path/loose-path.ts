@@ -1,3 +1,4 @@
+import { withoutEnd } from "../../text/without-end.ts";
 import { type CanonicalPath, decodeOnce, withoutEscapes } from "./canonical-path.ts";
 
 /**
@@ -40,10 +41,15 @@ export function loosePath(raw: string): LoosePath | undefined {
   const decoding = decodeOnce(raw);
   if (decoding === undefined) return undefined;
   const { path, matchPath } = decoding;
+  const spelling = spellingOf(withoutEscapes(path));
+  if (spelling === undefined) return undefined;
   if (pathReadings(matchPath).some((reading) => DOT_SEGMENT.test(reading))) return undefined;
-  const form = withoutEscapes(path);
-  if (ENCODED_FORM.test(form)) return { path, matchPath, spelling: "encoded" };
-  return AS_SENT_FORM.test(form) ? { path, matchPath, spelling: "asSent" } : undefined;
+  return { path, matchPath, spelling };
+}
+
+function spellingOf(form: string): LoosePath["spelling"] | undefined {
+  if (ENCODED_FORM.test(form)) return "encoded";
+  return AS_SENT_FORM.test(form) ? "asSent" : undefined;
 }
 
 /** The changes that backends make to a path that is not in the strict form. */
@@ -57,16 +63,21 @@ const CHANGES: readonly ((path: string) => string)[] = [
   (path) => path.replaceAll(/;[^/]*/g, ""),
   (path) => path.replaceAll(/\/{2,}/g, "/"),
   // The WHATWG URL parser does this to a decoded path.
-  (path) => path.replace(/ +$/, ""),
+  (path) => withoutEnd(path, " "),
 ];
+
+/** The last result: intake and then the decision need the readings of the same path, which are up to 32 times its size. */
+let last: { readonly matchPath: string; readonly readings: readonly string[] } | undefined;
 
 /**
  * Returns all paths that some backend may read in a path: each of the changes, in order, is either made or left out.
  */
 export function pathReadings(matchPath: string): readonly string[] {
+  if (last?.matchPath === matchPath) return last.readings;
   let readings = [matchPath];
   for (const change of CHANGES) {
     readings = [...new Set(readings.flatMap((reading) => [reading, change(reading)]))];
   }
+  last = { matchPath, readings };
   return readings;
 }
