@@ -127,6 +127,7 @@ describe("messages of the log", () => {
 describe("refusals to start", () => {
   const PLACES = [
     "src/app/from-files.ts",
+    "src/cli/serving/start.ts",
     "src/config/**/*.ts",
     // All but new-hash.ts, which refuses passwords, not starts.
     "src/credentials/hashing/[!n]*.ts",
@@ -140,7 +141,7 @@ describe("refusals to start", () => {
   ];
   /** Parts of messages: types, positions, suggestions, and the end of `this is not a usable key: …`. */
   const PARTS =
-    /^(?:did you mean|put it in (?:quotes|brackets)|leave the path out|a list$|true or false|a whole number|a mapping of|the configuration$|Sallyport configuration|environment variable|flag | from \$\{said|the file$|a user$|not a regular file|larger than|\$\{path\} is not of|it cannot be read|unknown error|the route \$|\$\{method\}|is public$|needs no token$|refuses nobody|needs a \$|rewrite to a path|choose a host |if this is intended|%2A|write \$|for this one path|exact takes one| \(kind \$|a regular expression goes|a path is a prefix|make one with|name it with|in \$\{process|users: \{ NAME|chmod |add a private key|\$\{file\}: )/;
+    /^(?:did you mean|put it in (?:quotes|brackets)|leave the path out|a list$|true or false|a whole number|a mapping of|the configuration$|Sallyport configuration|environment variable|flag | from \$\{said|the file$|a user$|not a regular file|larger than|\$\{path\} is not of|it cannot be read|unknown error|the route \$|\$\{method\}|is public$|needs no token$|refuses nobody|needs a \$|rewrite to a path|choose a host |if this is intended|%2A|write \$|for this one path|exact takes one| \(kind \$|a regular expression goes|a path is a prefix|make one with|name it with|in \$\{process|users: \{ NAME|chmod |add a private key|is taken by another|is not an address of|cannot be listened on|\$\{file\}: )/;
   const documented = runbook.rows("message", "do").flatMap((row) => codesIn(row["message"]));
 
   it("are created only in the files searched here", () => {

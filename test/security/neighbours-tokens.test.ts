@@ -167,10 +167,10 @@ describe("19, 41, 45: a claim in a header", () => {
     "${subject}": "${subject}",
     "${claim:sub}": "${claim:sub}",
     "${HOME}": "${HOME}",
-    "acme\r\nX-Admin: 1": "acme%0D%0AX-Admin%3A%201",
-    "acme\n:path: /admin": "acme%0A%3Apath%3A%20%2Fadmin",
+    "acme\r\nX-Admin: 1": "acme%0D%0AX-Admin: 1",
+    "acme\n:path: /admin": "acme%0A:path: /admin",
     "acme\0": "acme%00",
-    "\u010d\u010aX-Admin: 1": "%C4%8D%C4%8AX-Admin%3A%201",
+    "\u010d\u010aX-Admin: 1": "%C4%8D%C4%8AX-Admin: 1",
     "{}$&$1`": "{}$&$1`",
   };
 
