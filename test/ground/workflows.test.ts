@@ -35,7 +35,7 @@ it("there are workflows", () => {
 });
 
 describe.each(files)("%s", (file) => {
-  const text = readFileSync(new URL(file, `${import.meta.url}`), "utf8");
+  const text = readFileSync(new URL(file, import.meta.url), "utf8");
   const { permissions, jobs }: Workflow = parse(text);
   const steps = Object.values(jobs).flatMap((job) => job.steps);
 
