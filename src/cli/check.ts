@@ -31,7 +31,7 @@ a certificate that expires soon (exit code 0).
 ${CONFIGURATION_HELP}
       --strict          fails on warnings, too (exit code 1)
       --watch           repeats the checks and prints the result whenever it changes, until Ctrl-C
-      --format FORMAT   text (default) or json
+      --format text|json  default: text
   -h, --help            this text`,
   async run(args, terminal) {
     const flags = parseFlags(args, {

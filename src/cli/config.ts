@@ -18,7 +18,7 @@ environment variable, a line of the file, or the default. Values that may be sec
 command does not read the files that the configuration names.
 
 ${CONFIGURATION_HELP}
-      --format FORMAT   yaml (default), or json: a list of key, value and origin
+      --format yaml|json  default: yaml; json is a list of key, value and origin
   -h, --help            this text`,
   async run(args, terminal) {
     const flags = parseFlags(args, { ...CONFIGURATION_FLAGS, format: { type: "string" } });

@@ -44,7 +44,7 @@ there is one, 78 if the configuration is invalid.
 
 ${CONFIGURATION_HELP}
       --timeout DURATION   for each step (default: ${TIMEOUT})
-      --format FORMAT   text (default) or json
+      --format text|json  default: text
   -h, --help            this text`,
   async run(args, terminal) {
     const text = { type: "string" } as const;

@@ -34,7 +34,7 @@ ${ASKED_HELP}
       --token TOKEN         sent as Authorization: Bearer
       --token-file FILE     reads the token from a file, so that no process list shows it
       --client ADDRESS      the address of the client's connection (default: 127.0.0.1)
-      --format FORMAT       text (default) or json
+      --format text|json    default: text
 ${CONFIGURATION_HELP}
   -h, --help                this text
 

@@ -18,8 +18,9 @@ Overwrites nothing. Finally prints the command that starts the proxy, and curl c
       --username NAME       the first user (default: admin)
       --password-file FILE  reads the user's password from a file; - is standard input
                             (default: asks for it, or generates and prints one)
-      --for KIND            shell (default); systemd, which adds a unit; or kubernetes, which adds a
-                            kustomization with the Secrets for deploy/kubernetes/sidecar
+      --for shell|systemd|kubernetes
+                            default: shell; systemd adds a unit, kubernetes a kustomization with the Secrets
+                            for deploy/kubernetes/sidecar
   -y, --yes                 does not ask, and uses the defaults
   -h, --help                this text`,
   async run(args, terminal) {

@@ -30,7 +30,7 @@ ${CONFIGURATION_HELP}
                         configuration)
       --kid KID         retire: only this key
       --force           generate: even if there is a key; retire: even if it may still verify
-      --format FORMAT   list: text (default) or json
+      --format text|json  list: default: text
   -h, --help            this text`,
   async run(args, terminal) {
     const [name = "", ...rest] = args;

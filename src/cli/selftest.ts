@@ -33,7 +33,7 @@ for each check: PASS, FAIL or SKIP, its name, and what happened. Exit code 1 if 
                             expression; paths below the protected path that lack it require a token
       --jwks FILE           the public keys of the deployment (JWKS), to forge tokens with them
       --timeout DURATION    for each response (default: 5s)
-      --format FORMAT       text (default) or json
+      --format text|json    default: text
   -h, --help                this text
 
 Without --backend and --echo, selftest sees only responses, and skips the checks of what reaches the backend.

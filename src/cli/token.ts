@@ -26,7 +26,7 @@ nothing was revoked.
 
       --token TOKEN         inspect, revoke: the token
       --token-file FILE     inspect, revoke: reads the token from a file, so that no process list shows it
-      --format FORMAT       inspect: text (default) or json
+      --format text|json    inspect: default: text
       --subject NAME        mint: the subject
       --groups A,B          mint: the groups, separated by commas
       --lifetime DURATION   mint: the lifetime, such as 15m (default: tokens.lifetime)

@@ -16,6 +16,8 @@ import { type Manifest, only, readManifests } from "../deploy/manifests.ts";
 import { titled } from "../deploy/titled.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 
+const NGINX = "nginx.ingress.kubernetes.io";
+
 const UPSTREAMS = { app: { targets: ["http://orders.shop.svc:8080"] } };
 const noKustomize = whyNoKustomize();
 const noChart = whyNoChart();
@@ -102,7 +104,10 @@ describe.skipIf(noChart !== undefined)(titled("the chart", noChart), () => {
     const { metadata, spec: ingress } = only(made, "Ingress");
     const service = only(made, "Service", "orders-sallyport");
     expect(metadata.annotations).toEqual({
-      "nginx.ingress.kubernetes.io/backend-protocol": "HTTPS",
+      [`${NGINX}/backend-protocol`]: "HTTPS",
+      [`${NGINX}/proxy-ssl-verify`]: "on",
+      [`${NGINX}/proxy-ssl-secret`]: "shop/sallyport-ca",
+      [`${NGINX}/proxy-ssl-name`]: "localhost",
     });
     expect(ingress.tls).toEqual([{ hosts: ["orders.example.com"], secretName: "orders-tls" }]);
     const [path] = ingress.rules.flatMap(({ http }) => http.paths);
@@ -123,6 +128,38 @@ describe.skipIf(noChart !== undefined)(titled("the chart", noChart), () => {
     expect(monitored.endpoints.map(({ port, path }) => [port, path])).toEqual([
       ["admin", "/metrics"],
     ]);
+  });
+
+  test.each([
+    [
+      { verify: { caSecret: "own-ca", name: "orders.shop.svc" } },
+      {
+        "proxy-ssl-verify": "on",
+        "proxy-ssl-secret": "shop/own-ca",
+        "proxy-ssl-name": "orders.shop.svc",
+      },
+    ],
+    [
+      { annotations: { [`${NGINX}/proxy-ssl-secret`]: "other/ca" } },
+      { "proxy-ssl-verify": "on", "proxy-ssl-secret": "other/ca", "proxy-ssl-name": "localhost" },
+    ],
+    [{ verify: { caSecret: "" } }, {}],
+  ])("an Ingress with %j verifies Sallyport's certificate like this", async (values, expected) => {
+    const made = await rendered({
+      config: { upstreams: UPSTREAMS },
+      ingress: { enabled: true, host: "orders.example.com", ...values },
+    });
+    const { annotations = {} } = only(made, "Ingress").metadata;
+    const verification = Object.entries(annotations)
+      .map(([name, value]) => [name.replace(`${NGINX}/`, ""), value] as const)
+      .filter(([name]) => name.startsWith("proxy-ssl-"));
+    expect(Object.fromEntries(verification)).toEqual(expected);
+  });
+
+  test("refuses an Ingress that verifies no name", async () => {
+    const ingress = { enabled: true, host: "orders.example.com", verify: { name: "" } };
+    const values = { config: { upstreams: UPSTREAMS }, ingress };
+    await expect(rendered(values)).rejects.toThrow("ingress.verify.name is empty");
   });
 
   test("refuses an Ingress without a host", async () => {

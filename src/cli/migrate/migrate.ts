@@ -27,10 +27,11 @@ Translates the configuration of another proxy. Prints config.yaml on standard ou
 which settings carry over, which ones change, and which ones do not carry over and why. Secrets are neither
 read nor printed. The guides in docs/migration describe the other steps.
 
-      --from PROXY          oauth2-proxy, kube-rbac-proxy or nginx (with auth_request)
+      --from oauth2-proxy|kube-rbac-proxy|nginx
+                            the proxy (nginx with auth_request)
       --file FILE           its configuration file; for kube-rbac-proxy a manifest; - for standard input
       --flags 'FLAGS'       its command line; wins over the file
-      --format FORMAT       text (default), or json: configuration and report on standard output
+      --format text|json    default: text; json writes configuration and report to standard output
       --strict              exit code 1 if a setting does not carry over
   -h, --help                this text
 
