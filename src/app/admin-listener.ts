@@ -41,7 +41,9 @@ export async function openAdmin(subject: AdminSubject): Promise<Admin | undefine
     get pages() {
       return [...pages, ...service.probing.probePages()];
     },
-    ...{ log, nextId, buffered },
+    log,
+    nextId,
+    buffered,
   });
   log.info("admin listening", { address: opened.address, port: opened.port });
   return opened;

@@ -55,7 +55,10 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
   const reloading =
     read &&
     new Reloader({
-      ...{ start: snapshot, read, apply: (next) => service.apply(next), log },
+      start: snapshot,
+      read,
+      apply: (next) => service.apply(next),
+      log,
       reloaded: reloads.add().reloaded,
     });
   let started = false;
@@ -65,7 +68,10 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
     return service.drain();
   };
   const about = {
-    ...{ service, reloading, reloads, effective: snapshot.effective },
+    service,
+    reloading,
+    reloads,
+    effective: snapshot.effective,
     started: () => started,
     drain: () => void drain(),
   };
@@ -84,7 +90,10 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
   let ending: Promise<boolean> | undefined;
   const { address, port } = service.parts.traffic;
   return {
-    ...{ address, port, log, certificate: service.certificate },
+    address,
+    port,
+    log,
+    certificate: service.certificate,
     adminPort: admin?.port,
     reload: async (by) => reloading?.now(by),
     drainMs: () => service.drainMs,

@@ -53,7 +53,9 @@ export function openLedger(options: LedgerOptions): ConnectionLedger {
       unreported += connections;
       if (!isDue()) return;
       log.warn("connections were closed: too much data is buffered for clients", {
-        ...{ connections: unreported, client, bytes },
+        connections: unreported,
+        client,
+        bytes,
       });
       unreported = 0;
     },

@@ -146,7 +146,8 @@ export function keepValidCertificates(
     [
       { file: certFile, before: served?.cert, next: later?.cert, authorities: false },
       {
-        ...{ file: clientCertificates?.caFile, authorities: true },
+        file: clientCertificates?.caFile,
+        authorities: true,
         before: served?.clientCertificates?.authorities,
         next: later?.clientCertificates?.authorities,
       },

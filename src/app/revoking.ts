@@ -86,8 +86,12 @@ export function logoutWith({ revocations: list, publish, clock, log }: Revoking)
     const kept = await publish([revocation]);
     const { clientSubject: certificate } = connection;
     log.info("a caller logged out", {
-      ...{ id, by: client, certificate, subject: caller.subject },
-      ...{ revoked: [logged(revocation)], kept },
+      id,
+      by: client,
+      certificate,
+      subject: caller.subject,
+      revoked: [logged(revocation)],
+      kept,
     });
   };
 }
@@ -112,7 +116,9 @@ export function departedUsers(
     }
     void service.publish(revocations).then((kept) => {
       log.info("the tokens of users who are gone were revoked", {
-        ...{ users: names.length, subjects: names.slice(0, MOST_LISTED), kept },
+        users: names.length,
+        subjects: names.slice(0, MOST_LISTED),
+        kept,
       });
     });
   };

@@ -70,7 +70,14 @@ export async function openService(
   const revoking = await openRevocations(snapshot, revocations, reloads.add().reloaded);
   const departed = departedUsers(inForce, revoking, { clock, log });
   const logins = await openLogins({
-    ...{ configuration, files, keys, clock, log, observer, reloads, departed },
+    configuration,
+    files,
+    keys,
+    clock,
+    log,
+    observer,
+    reloads,
+    departed,
     attempts: sharing.attempts,
   });
   await sharing.begin(logins, revoking);
@@ -78,12 +85,22 @@ export async function openService(
   // The main thread has row 0. With several threads, its only listener is the admin listener.
   const shared = { memory: allocateCounters(workers + 1), row: 0 };
   const options: TrafficOptions = {
-    ...{ configuration, version, ...allKeys, tls, clock, log, observer, reloads },
+    configuration,
+    version,
+    ...allKeys,
+    tls,
+    clock,
+    log,
+    observer,
+    reloads,
     ...gateFilesOf(configuration, files),
     logins: logins.service,
-    ...{ revocations: revoking.list, publish: revoking.publish, ...sharing.limits },
+    revocations: revoking.list,
+    publish: revoking.publish,
+    ...sharing.limits,
     buffered: openLedger({ configuration, observer, clock, log, shared }),
-    ...{ port: configuration.server.listen.port, shared: false },
+    port: configuration.server.listen.port,
+    shared: false,
     inFlight: countInFlight(),
     // The ids differ from those of the threads, which have the lower offsets.
     nextId:
@@ -123,7 +140,8 @@ export class Service {
       issuers: () => traffic.issuers(),
       ownKeys: () => keys.verification.length > 0,
       workersAlive: this.workersAlive,
-      ...{ stores: parts.logins.stores, clock },
+      stores: parts.logins.stores,
+      clock,
       targets: () => traffic.collect("targets"),
     });
   }

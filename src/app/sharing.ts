@@ -33,8 +33,12 @@ export function openSharing(
   const state =
     shared &&
     new SharedState({
-      ...{ place: statePlaceOf(shared, files), prefix: shared.prefix, timeout: shared.timeout },
-      ...{ log, clock, observer },
+      place: statePlaceOf(shared, files),
+      prefix: shared.prefix,
+      timeout: shared.timeout,
+      log,
+      clock,
+      observer,
     });
   const shares = new Set(shared?.share);
   return {
@@ -68,6 +72,7 @@ export function statePlaceOf(
   return {
     server: stateServerAt(url, { password, authorities }, usualPort),
     nodes: nodes.flatMap((node) => addressIn(node) ?? []),
-    ...{ cluster, ...(sentinel && { sentinel }) },
+    cluster,
+    ...(sentinel && { sentinel }),
   };
 }

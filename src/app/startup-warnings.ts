@@ -71,7 +71,8 @@ function certificateWarningsOf({ written, files }: Snapshot, nowMs: number): Sta
   if (tls.mode !== "files") return [];
   const { certFile } = tls;
   return certificateWarnings(files.text(certFile), nowMs).map((found) => ({
-    ...{ about: "files", file: certFile },
+    about: "files",
+    file: certFile,
     ...found,
   }));
 }
@@ -146,7 +147,9 @@ function identityWarnings(configuration: Configuration): StartupWarning[] {
 function gapWarnings(routes: readonly Route[]): StartupWarning[] {
   return [
     ...routeWarnings(routes).map(({ route, message, hint }): StartupWarning => ({
-      ...{ about: "routes", urgent: false, hint },
+      about: "routes",
+      urgent: false,
+      hint,
       message: `${route}: ${message}`,
     })),
     ...routes.filter(({ mode }) => mode === "monitor").map(monitorWarning),

@@ -102,26 +102,47 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   const generations = new Generations(openGeneration({ ...options, ...common }));
   const realm = (): string => generations.current.realm;
   const streams = new StreamEnds({
-    ...{ ...options, realm, ended: options.observer.streamEnded },
+    ...options,
+    realm,
+    ended: options.observer.streamEnded,
     settings: () => generations.current.configuration.tokens.streams,
   });
   const pipeline = new Pipeline({
     gate: () => generations.current.gate,
     intake: () => generations.current.intake,
-    ...{ nextId, realm, streams, observer, log, clock },
+    nextId,
+    realm,
+    streams,
+    observer,
+    log,
+    clock,
     draining: () => traffic?.draining === true,
     ruling: () => traffic?.ruling ?? 0,
   });
   const trustedProxies = trustedProxiesOf(generations);
   const listener = await listen({
-    ...{ ...configuration.server.listen, port, shared, trustedProxies },
+    ...configuration.server.listen,
+    port,
+    shared,
+    trustedProxies,
     proxyProtocol: configuration.server.proxyProtocol === "accept",
     ...generations.current.listening,
-    ...{ pipeline, buffered, reading, nextId, realm, observer, log },
+    pipeline,
+    buffered,
+    reading,
+    nextId,
+    realm,
+    observer,
+    log,
     counts: options.connections,
   });
   traffic = new ThreadTraffic(options, {
-    ...{ common, generations, listener, streams, trustedKeys, tracing },
+    common,
+    generations,
+    listener,
+    streams,
+    trustedKeys,
+    tracing,
   });
   return traffic;
 }

@@ -44,7 +44,10 @@ the token in the Authorization header.`,
     const flags = parseFlags(args, {
       ...CONFIGURATION_FLAGS,
       ...TOKEN_FLAGS,
-      ...{ url: text, method: text, client: text, format: text },
+      url: text,
+      method: text,
+      client: text,
+      format: text,
       header: { type: "string", multiple: true },
     });
     const { url } = flags;

@@ -1,16 +1,16 @@
 import { dirname, isAbsolute, resolve } from "node:path";
-import { ConfigError } from "../core/config-problem.ts";
-import type { ConfigProblem } from "../core/config-problem.ts";
+import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import type { FileContent } from "../lib/files/file-content.ts";
-import { parsePositionedYaml } from "../lib/files/positioned-yaml.ts";
-import type { PositionedYaml, YamlPath } from "../lib/files/positioned-yaml.ts";
+import {
+  parsePositionedYaml,
+  type PositionedYaml,
+  type YamlPath,
+} from "../lib/files/positioned-yaml.ts";
 import { describePermissions } from "../lib/files/private-file.ts";
-import { readRegularFileSync, readFailure } from "../lib/files/regular-file.ts";
-import { pathName } from "./path-problem.ts";
-import type { PathProblem } from "./path-problem.ts";
+import { readFailure, readRegularFileSync } from "../lib/files/regular-file.ts";
+import { pathName, type PathProblem } from "./path-problem.ts";
 import { interpolate } from "./interpolation.ts";
-import { environmentOverlays, flagOverlays, withOverlays } from "./overlays.ts";
-import type { Overlay } from "./overlays.ts";
+import { environmentOverlays, flagOverlays, type Overlay, withOverlays } from "./overlays.ts";
 import type { Configuration } from "./schema/configuration-schema.ts";
 import { valueAt } from "./schema/untyped.ts";
 import { mayHoldSecret } from "./effective/secret-lines.ts";

@@ -60,7 +60,10 @@ export async function takeSnapshot(
   });
   const followed = named.filter(({ use }) => use.readAgainBy === "reload");
   return {
-    ...{ written, configuration, files, missing },
+    written,
+    configuration,
+    files,
+    missing,
     followed: new Map([
       ...loaded.files,
       ...followed.map(({ path }) => [path, files.fingerprint(path)] as const),

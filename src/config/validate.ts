@@ -4,9 +4,8 @@ import { bypassProblems } from "./rules/bypass-rules.ts";
 import { ownListenerProblems } from "./rules/listener-rules.ts";
 import { ruleProblems } from "./rules/rules.ts";
 import { withPathsFrom } from "./schema/fields.ts";
-import { configurationSchema } from "./schema/configuration-schema.ts";
-import type { Configuration } from "./schema/configuration-schema.ts";
-import { issueMessage, flattenIssues, schemaProblems } from "./schema/schema-problems.ts";
+import { type Configuration, configurationSchema } from "./schema/configuration-schema.ts";
+import { flattenIssues, issueMessage, schemaProblems } from "./schema/schema-problems.ts";
 import { replacedAt, valueAt } from "./schema/untyped.ts";
 import type { InterpolationContext } from "./interpolation.ts";
 

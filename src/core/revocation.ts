@@ -26,16 +26,20 @@ export interface NamedTokens {
 /** The kinds of revocations, one row each: one token, the tokens of a subject, or all tokens. */
 const FORMS = {
   token: {
-    ...{ fileKey: "jti", refusal: "its jti is revoked", dated: false },
+    fileKey: "jti",
+    refusal: "its jti is revoked",
+    dated: false,
     named: { word: "jti", plural: "token ids", nameOf: ({ tokenId }) => tokenId },
   },
   subject: {
-    ...{ fileKey: "subjects", dated: true },
+    fileKey: "subjects",
+    dated: true,
     refusal: "it was issued before the time up to which its subject's tokens are revoked",
     named: { word: "subject", plural: "subjects", nameOf: ({ subject }) => subject },
   },
   everything: {
-    ...{ fileKey: "before", dated: true },
+    fileKey: "before",
+    dated: true,
     refusal: "it was issued before the time up to which all tokens are revoked",
   },
 } satisfies Readonly<Record<string, RevocationForm>>;

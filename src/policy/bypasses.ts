@@ -167,7 +167,10 @@ class Search {
   ): string[] {
     if (this.#rows === undefined || !this.#mayMeet(weaker, stronger)) return [];
     const asked = ({ headers = [] }: Route, host: string) => ({
-      ...{ host, method, matchPath: "/", rawHeaders: headers.flat() },
+      host,
+      method,
+      matchPath: "/",
+      rawHeaders: headers.flat(),
     });
     const ways = [
       { route: weaker, asked: asked(weaker, weakerHost) },

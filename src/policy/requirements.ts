@@ -164,7 +164,9 @@ export function explainRequirements(
   caller: IdentityClaims | undefined,
 ): ExplainedRequirement[] {
   return demandsOf(require).map((demand) => ({
-    ...{ how: demand.how, what: demand.what, names: demand.names },
+    how: demand.how,
+    what: demand.what,
+    names: demand.names,
     held: caller === undefined ? [] : demand.held(caller),
     met: caller !== undefined && isMet(demand, caller),
   }));

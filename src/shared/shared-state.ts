@@ -62,11 +62,16 @@ export class SharedState {
     const own = randomBytes(9).toString("base64url");
     this.#outbox = new Outbox(this.#keys, own);
     this.settling = new Settling({
-      ...{ own, keys: this.#keys, digest: this.digest, commands: () => this.#commands },
+      own,
+      keys: this.#keys,
+      digest: this.digest,
+      commands: () => this.#commands,
       measured: (ask) => this.#measured("settle", ask),
     });
     this.#feed = new StateFeed({
-      ...{ own, keys: this.#keys, clock: options.clock },
+      own,
+      keys: this.#keys,
+      clock: options.clock,
       measured: (operation, ask) => this.#measured(operation, ask),
       missing: (revocations) => {
         const stored = this.#outbox.addRevocations(revocations);

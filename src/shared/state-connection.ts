@@ -68,9 +68,14 @@ export class StateConnection {
     }
     const redis = new library.Redis({
       ...credentialsOf(server),
-      ...{ lazyConnect: true, retryStrategy: () => null, autoResendUnfulfilledCommands: false },
-      ...{ enableOfflineQueue: false, enableReadyCheck: false, disableClientInfo: true },
-      ...{ disconnectTimeout: DISCONNECT_MS, connectTimeout: deadlineMs },
+      lazyConnect: true,
+      retryStrategy: () => null,
+      autoResendUnfulfilledCommands: false,
+      enableOfflineQueue: false,
+      enableReadyCheck: false,
+      disableClientInfo: true,
+      disconnectTimeout: DISCONNECT_MS,
+      connectTimeout: deadlineMs,
       protocol: 2,
       ...(server.tls && { tls: {} }),
       Connector,

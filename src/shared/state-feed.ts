@@ -173,7 +173,8 @@ export class StateFeed {
 
   #deliver(entries: unknown, nowMs: number | undefined): void {
     const read = {
-      ...{ own: this.#options.own, after: this.#after },
+      own: this.#options.own,
+      after: this.#after,
       ...(nowMs !== undefined && { nowMs }),
     };
     this.#after = deliver(entries, read, this.#listeners);

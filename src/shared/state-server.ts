@@ -50,7 +50,8 @@ export function stateServerAt(
     host: hostname.replace(/^\[|\]$/g, ""),
     port: port === "" ? usualPort : Number(port),
     tls: protocol === "rediss:",
-    ...{ authorities: options.authorities, password: options.password ?? own },
+    authorities: options.authorities,
+    password: options.password ?? own,
     ...(username !== "" && { username: decodeURIComponent(username) }),
     database: Number(pathname.slice(1)),
   };

@@ -69,7 +69,9 @@ function revocationIn(value: unknown, nowMs: number): Revocation | undefined {
   if (issuer !== undefined && !isText(issuer)) return undefined;
   if (dated && !(typeof before === "number" && Number.isFinite(before))) return;
   return {
-    ...{ kind, name, until },
+    kind,
+    name,
+    until,
     ...(issuer !== undefined && { issuer }),
     ...(typeof before === "number" && { before }),
   };

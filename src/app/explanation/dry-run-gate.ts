@@ -23,7 +23,8 @@ const WITHOUT_EFFECTS = {
   assertionKeys: { signing: undefined, verification: [] },
   logins: { logIn: () => Promise.reject(new GateError("internal", { reason: "explained_only" })) },
   logOut: () => Promise.resolve(),
-  ...{ log: NOOP_LOG, observer: NOOP_OBSERVER },
+  log: NOOP_LOG,
+  observer: NOOP_OBSERVER,
 } satisfies Partial<GateOptions>;
 
 /** A gate that is used only for dry runs. A reload changes it together with the gates in force. */
@@ -53,8 +54,15 @@ export function openDryRunGate(
   ): Leased<OpenGate> =>
     openGate(
       {
-        ...{ configuration: withSmallCache(configuration), upstreams, trustedKeyFiles },
-        ...{ version, keys, trustedKeys, revocations, clock, ...WITHOUT_EFFECTS },
+        configuration: withSmallCache(configuration),
+        upstreams,
+        trustedKeyFiles,
+        version,
+        keys,
+        trustedKeys,
+        revocations,
+        clock,
+        ...WITHOUT_EFFECTS,
       },
       before,
     );
@@ -116,7 +124,8 @@ function askingGate(gate: Gate, askRevocation: AskRevocation): Gate {
         if (notes?.trace !== undefined) notes.trace.asked = asked;
         if ("unasked" in asked || asked.by === undefined) return verdict;
         return {
-          ...{ step: "revocation", reason: "revoked" },
+          step: "revocation",
+          reason: "revoked",
           revoked: { caller: verdict, by: asked.by },
         };
       },

@@ -39,7 +39,10 @@ export async function explain(
     if (!(error instanceof GateError)) throw error;
     return {
       verdict: { ...refused(error, dryRun, configuration), route: "none", wouldDeny: undefined },
-      ...{ request: undefined, token: undefined, requirements: [], backend: undefined },
+      request: undefined,
+      token: undefined,
+      requirements: [],
+      backend: undefined,
       routes: explainRoutes(routesOf(configuration), undefined),
       notes: connectionNotes(configuration, dryRun),
     };
@@ -91,7 +94,14 @@ function explained(
       wouldDeny: decision.auth === "would_deny" ? decision.reason : undefined,
     },
     request: {
-      ...{ method, host, path, matchPath, client, peer, peerTrusted, secure },
+      method,
+      host,
+      path,
+      matchPath,
+      client,
+      peer,
+      peerTrusted,
+      secure,
       protocol: upgrade ? "websocket" : "http",
     },
     routes: explainRoutes(routes, decision.routed ? request : undefined),

@@ -58,9 +58,12 @@ export function explainVerdict(verdict: TokenVerdict, context: TokenContext): Ex
     ? verdict
     : { subject: claims["sub"], groups: [], issuer: claims["iss"] };
   return {
-    ...{ accepted, reason: accepted ? undefined : verdict.reason },
+    accepted,
+    reason: accepted ? undefined : verdict.reason,
     steps: stepsTo(verdict, context),
-    ...{ subject: textOf(subject), groups, issuer: textOf(issuer) },
+    subject: textOf(subject),
+    groups,
+    issuer: textOf(issuer),
     timeLeftMs: accepted ? verdict.acceptedUntil - context.clock.now() : undefined,
   };
 }
@@ -71,7 +74,9 @@ function stepsTo(verdict: TokenVerdict, context: TokenContext): ExplainedStep[] 
   const passed = context.trace.passed.filter((step) => step !== failed?.step);
   const unreached = TOKEN_STEPS.filter((step) => step !== failed?.step && !passed.includes(step));
   const row = (step: TokenStep, result: ExplainedStep["result"], detail: string) => ({
-    ...{ step, result, detail },
+    step,
+    result,
+    detail,
   });
   return [
     ...passed.map((step) => row(step, resultOf(step, context), passDetail(step, context))),

@@ -19,7 +19,11 @@ export interface InspectedToken extends Pick<ExplainedToken, "accepted" | "reaso
 export function decodeToken(token: string, { now }: Pick<Clock, "now">) {
   const { header, claims } = readableParts(token);
   return {
-    ...{ accepted: false, reason: "not_verified", header, claims, steps: [] },
+    accepted: false,
+    reason: "not_verified",
+    header,
+    claims,
+    steps: [],
     signatureCharacters: token.split(".")[2]?.length ?? 0,
     clock: dateWords(claims ?? {}, now()),
   } satisfies InspectedToken;
@@ -39,7 +43,9 @@ export function inspectToken(
     const { accepted, reason, steps } = explainVerdict(verdict, { ...options, token, trace });
     return {
       ...decodeToken(token, options.clock),
-      ...{ accepted, reason, steps: steps.filter(({ step }) => step !== "bearer") },
+      accepted,
+      reason,
+      steps: steps.filter(({ step }) => step !== "bearer"),
     };
   });
 }

@@ -29,7 +29,9 @@ export function verifierFor(
   } = configuration.tokens;
   const { cache, trusted, ...rest } = verifying;
   const settings = {
-    ...{ ...rest, cacheEntries: cache.entries, asserts: assertion !== undefined },
+    ...rest,
+    cacheEntries: cache.entries,
+    asserts: assertion !== undefined,
     // Each thread has its own cache.
     cacheBytes: Math.ceil(cache.bytes / workersOf(configuration)),
     trusted: trusted.filter(isKeyed).map(({ clockSkew, maxLifetime, ...each }) => ({

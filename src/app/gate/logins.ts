@@ -177,7 +177,8 @@ async function openParts(
     createLoginService({
       credentials: createCredentialCheck(stores.value.value, hashing, options),
       throttle,
-      ...{ turns, clock },
+      turns,
+      clock,
       issuer: createTokenIssuer({ ...issued, keys, observer }),
     }),
   );
@@ -199,8 +200,12 @@ async function openStores(
         if (problems.length === 0) usersChanged();
       };
       const store = await openUserStore(settings, {
-        ...{ contentOf: usersFilesIn(files), log, clock, verifier },
-        ...{ queue: configuration.login.hashing.queue, reloaded },
+        contentOf: usersFilesIn(files),
+        log,
+        clock,
+        verifier,
+        queue: configuration.login.hashing.queue,
+        reloaded,
       });
       opened.push({ name: names[place] ?? settings.kind, store, state });
     }

@@ -201,7 +201,12 @@ function connectionsFor(
     createForwarder({
       upstreams: new Map([...upstreams].map(([name, { value }]) => [name, value.value])),
       assertions: assertion && new Assertions(assertion, options[signing], clock),
-      ...{ ...settings, buffered, reading, clock, observer, tracing },
+      ...settings,
+      buffered,
+      reading,
+      clock,
+      observer,
+      tracing,
     }),
   );
   const asked = askedForVersion(configuration, options.upstreams);

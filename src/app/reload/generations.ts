@@ -41,7 +41,9 @@ export function openGeneration(
   const intake = createIntake({ ...reading, unknown: warnUnknownClients(options) });
   const opened = openGate(options, before?.opened.value);
   return {
-    ...{ configuration, opened, gate: opened.value.gate },
+    configuration,
+    opened,
+    gate: opened.value.gate,
     intake: tracedIntake(intake, options.tracing),
     realm: realmOf(configuration),
     trustedProxies: reading.trustedProxies,

@@ -1,13 +1,12 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { routeRow } from "../../config/effective/route-row.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import type { Explanation } from "../../core/explanation.ts";
+import type { DryRunRequest, Explanation } from "../../core/explanation.ts";
 import type { RecentRefusal } from "../../core/recent.ts";
 import type { RefusalExplanation, StatusRefusal } from "../../core/status.ts";
 import { shellWord } from "../../lib/text/shell-word.ts";
 import { accessPolicyWords } from "../../policy/access-policy.ts";
 import { createDryRunRequest, ExplainQueryError } from "../../server/admin/explain-query.ts";
-import type { DryRunRequest } from "../../core/explanation.ts";
 
 type Explain = (request: DryRunRequest) => Promise<Explanation>;
 
@@ -51,13 +50,17 @@ async function explanationOf(
   const headers = protocol === "websocket" ? UPGRADE : [];
   try {
     const dryRun = createDryRunRequest({
-      ...{ method, url, headers, authorization: undefined },
+      method,
+      url,
+      headers,
+      authorization: undefined,
       peer: client,
     });
     const { verdict, routes, notes } = await explain(dryRun);
     const route = configuration.routes.find(({ name }) => name === verdict.route);
     return {
-      ...{ verdict, notes },
+      verdict,
+      notes,
       routes: routes.filter(({ result }) => result !== "not tried").slice(-MAX_ROUTES),
       access: route && accessPolicyWords(routeRow(route, configuration.server.limits)),
       command: commandOf({ method, url, client, headers }),

@@ -67,8 +67,12 @@ function refuseToOverwrite(paths: readonly string[]): void {
 async function firstKey(directory: string): Promise<string> {
   const nowMs = systemClock.now();
   const { file } = await makeKeyFile({
-    ...{ directory, algorithm: "ES256", name: undefined },
-    ...{ nowMs, newestMs: undefined, signsFromMs: nowMs },
+    directory,
+    algorithm: "ES256",
+    name: undefined,
+    nowMs,
+    newestMs: undefined,
+    signsFromMs: nowMs,
   });
   return join(directory, basename(file));
 }

@@ -21,8 +21,13 @@ export async function list(args: readonly string[], terminal: Terminal): Promise
 function asJson({ kid, algorithm, file, state, madeAt, signsFrom, verifiesUntil }: KeyInState) {
   const time = (at: number): string | null => (at === 0 || at === Infinity ? null : timeText(at));
   return {
-    ...{ kid, algorithm, file, state, madeAt: timeText(madeAt) },
-    ...{ signsFrom: time(signsFrom), verifiesUntil: time(verifiesUntil) },
+    kid,
+    algorithm,
+    file,
+    state,
+    madeAt: timeText(madeAt),
+    signsFrom: time(signsFrom),
+    verifiesUntil: time(verifiesUntil),
   };
 }
 

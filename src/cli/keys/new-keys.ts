@@ -27,8 +27,12 @@ export async function generate(args: readonly string[], terminal: Terminal): Pro
     );
   }
   const { kid, file } = await makeKeyFile({
-    ...{ directory, algorithm, name: flags.name },
-    ...{ nowMs, newestMs: keys[0]?.madeAt, signsFromMs: nowMs },
+    directory,
+    algorithm,
+    name: flags.name,
+    nowMs,
+    newestMs: keys[0]?.madeAt,
+    signsFromMs: nowMs,
   });
   terminal.out(`${file}\n  ${kid} signs from now on\n`);
   return EXIT.done;
@@ -56,8 +60,12 @@ export async function rotate(args: readonly string[], terminal: Terminal): Promi
   }
   const signsFromMs = Math.ceil((nowMs + publishForMs) / 1000) * 1000;
   const made = await makeKeyFile({
-    ...{ directory, algorithm, name: flags.name },
-    ...{ nowMs, newestMs: keys[0]?.madeAt, signsFromMs },
+    directory,
+    algorithm,
+    name: flags.name,
+    nowMs,
+    newestMs: keys[0]?.madeAt,
+    signsFromMs,
   });
   terminal.out(`${made.file}\n  ${made.kid} signs from ${timeText(signsFromMs)}\n`);
   for (const { found, exp } of expiriesAfterRotation(keys, { nowMs, signsFromMs, lifetimeMs })) {

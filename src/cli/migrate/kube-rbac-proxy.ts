@@ -118,7 +118,9 @@ function issuers(settings: Settings, to: Migration): void {
   const trusted: object[] = [];
   if (issuer !== undefined) {
     trusted.push({
-      ...{ issuer, audience, discovery: true },
+      issuer,
+      audience,
+      discovery: true,
       algorithms: algorithms.length > 0 ? algorithms : ["RS256"],
       claims: unlessEmpty({ groups, subject }),
       jwks: unlessEmpty({ caFile }),

@@ -39,7 +39,10 @@ For oauth2-proxy, the environment variables OAUTH2_PROXY_… are read, too.`,
   async run(args, terminal) {
     const text = { type: "string" } as const;
     const flags = parseFlags(joined(args), {
-      ...{ from: text, file: text, flags: text, format: text },
+      from: text,
+      file: text,
+      flags: text,
+      format: text,
       strict: { type: "boolean" },
     });
     if (flags.from === undefined) throw new UsageError("--from is missing");

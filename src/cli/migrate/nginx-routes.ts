@@ -37,7 +37,8 @@ export function addRoute(
   const size = argsOf(block, "client_max_body_size")?.[0] ?? "0";
   const name = to.routeName(path === "/" ? "everything" : path);
   to.configuration.routes.push({
-    ...{ name, hosts },
+    name,
+    hosts,
     ...(isExact ? { exact: path } : path === "/" ? {} : { path }),
     auth: isPublic ? "none" : undefined,
     require: isPublic ? undefined : requirement(service, server, to),

@@ -20,7 +20,9 @@ const LONGEST_MS = 366 * 24 * 3_600_000;
 export async function mint(args: readonly string[], terminal: Terminal): Promise<number> {
   const flags = parseFlags(args, {
     ...CONFIGURATION_FLAGS,
-    ...{ subject: text, groups: text, lifetime: text },
+    subject: text,
+    groups: text,
+    lifetime: text,
   });
   const { subject = "" } = flags;
   if (subject === "") throw new UsageError("--subject is required");

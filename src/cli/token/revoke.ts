@@ -13,8 +13,11 @@ const ANSWER_MS = 5_000;
 
 const text = { type: "string" } as const;
 const FLAGS = {
-  ...{ ...CONFIGURATION_FLAGS, ...TOKEN_FLAGS, url: text },
-  ...{ issuer: text, before: text },
+  ...CONFIGURATION_FLAGS,
+  ...TOKEN_FLAGS,
+  url: text,
+  issuer: text,
+  before: text,
 } as const;
 /** What `--before` and `--issuer` go with can be named once. */
 const NAME_FLAGS = Object.fromEntries(
@@ -61,7 +64,8 @@ async function ask(
   const response = await askAdmin(url, {
     method: "POST",
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-    ...{ timeoutMs: ANSWER_MS, late: `no answer within ${ANSWER_MS} ms` },
+    timeoutMs: ANSWER_MS,
+    late: `no answer within ${ANSWER_MS} ms`,
   });
   const { statusCode: status = 0 } = response;
   const { message } = await membersIn(response);

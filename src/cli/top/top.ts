@@ -28,7 +28,9 @@ ${CONFIGURATION_HELP}
   async run(args, terminal) {
     const text = { type: "string" } as const;
     const flags = parseFlags(args, {
-      ...{ ...CONFIGURATION_FLAGS, url: text, interval: text },
+      ...CONFIGURATION_FLAGS,
+      url: text,
+      interval: text,
       once: { type: "boolean" },
     });
     const { url } = await adminAddress(flags, terminal, PATH);

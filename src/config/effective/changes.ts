@@ -69,7 +69,10 @@ export function withoutRestart(written: Configuration, inForce: Configuration): 
     ...(shared !== undefined && { shared }),
     server: {
       ...written.server,
-      ...{ listen, workers, proxyProtocol, tls: tlsWithoutRestart(written.server.tls, server.tls) },
+      listen,
+      workers,
+      proxyProtocol,
+      tls: tlsWithoutRestart(written.server.tls, server.tls),
       limits: { ...written.server.limits, headerBytes },
     },
     tokens: { ...written.tokens, revocation: revocationWithoutRestart(written, tokens) },

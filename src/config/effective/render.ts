@@ -1,6 +1,5 @@
 import { styleText } from "node:util";
-import { describeProblem, firstProblems } from "../../core/config-problem.ts";
-import type { ConfigProblem } from "../../core/config-problem.ts";
+import { type ConfigProblem, describeProblem, firstProblems } from "../../core/config-problem.ts";
 
 /**
  * Renders problems for people: position and message, the source line, a caret under the column, the hint. If there are

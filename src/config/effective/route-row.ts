@@ -18,7 +18,11 @@ export function routeRow(row: WrittenRoute, limits: Limits): Route {
   const { name, hosts, methods, auth, mode, upstream, forwardAuthorization, rewrite } = row;
   const { require, tokenFrom, headers, retry, mirror, timeouts, authorize } = row;
   return {
-    ...{ name, auth, mode, upstream, forwardAuthorization },
+    name,
+    auth,
+    mode,
+    upstream,
+    forwardAuthorization,
     path: pathOf(row),
     bodyBytes: row.limits?.bodyBytes ?? limits.bodyBytes,
     ...(hosts && { hosts }),

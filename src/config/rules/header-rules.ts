@@ -25,7 +25,9 @@ export function headerProblems(route: Mapping, at: YamlPath, { whole }: Written)
       .map(({ path, of }) => ({ path, of, message })),
     ...[request, ...others].flatMap((names) =>
       repeated(names, ({ folded }) => folded).map(({ path, of }) => ({
-        ...{ path, of, message: "must not be changed twice" },
+        path,
+        of,
+        message: "must not be changed twice",
       })),
     ),
   ];

@@ -1,7 +1,6 @@
 import type { z } from "zod";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
-import { withSuggestion } from "../path-problem.ts";
-import type { PathProblem } from "../path-problem.ts";
+import { type PathProblem, withSuggestion } from "../path-problem.ts";
 import { knownKeysAt } from "./json-schema.ts";
 import { textAt, valueAt } from "./untyped.ts";
 

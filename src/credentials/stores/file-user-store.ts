@@ -2,8 +2,12 @@ import { ConfigError, describeProblem } from "../../core/config-problem.ts";
 import type { FileContent } from "../../lib/files/file-content.ts";
 import { followFile } from "../../lib/files/watched-file.ts";
 import { type HashSource, hashStore, type UserRecord } from "./hash-store.ts";
-import { type FileReader, LARGEST_USERS_FILE } from "./user-store.ts";
-import type { StoreContext, StoreKind } from "./user-store.ts";
+import {
+  type FileReader,
+  LARGEST_USERS_FILE,
+  type StoreContext,
+  type StoreKind,
+} from "./user-store.ts";
 import { usersUnreadable } from "./users-reading.ts";
 
 /** Parses the content of a file. Rejects with a `ConfigError`. */
@@ -70,7 +74,8 @@ export async function followUsers(
     }
   });
   const followed = followFile(path, first.fingerprint, {
-    ...{ onChange: readings.add, maxBytes: LARGEST_USERS_FILE },
+    onChange: readings.add,
+    maxBytes: LARGEST_USERS_FILE,
     onUnreadable: (error) => unusable(usersUnreadable(path, error)),
   });
 

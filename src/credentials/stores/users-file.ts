@@ -1,6 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { ConfigError } from "../../core/config-problem.ts";
-import type { ConfigProblem } from "../../core/config-problem.ts";
+import { ConfigError, type ConfigProblem } from "../../core/config-problem.ts";
 import type { UserRecord } from "./hash-store.ts";
 import {
   parsePositionedYaml,

@@ -58,7 +58,9 @@ export function createBanWindow(limits: BanLimits, clock: Clock): BanWindow {
     failed(key, agoMs = 0) {
       const now = clock.monotonic() - agoMs;
       const entry = entries.get(key) ?? {
-        ...{ failures: [], bannedAt: -Infinity, bannedUntil: -Infinity },
+        failures: [],
+        bannedAt: -Infinity,
+        bannedUntil: -Infinity,
       };
       entries.set(key, entry);
       if (now < banEnds(entry)) return;

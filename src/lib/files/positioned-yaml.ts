@@ -1,5 +1,16 @@
-import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
-import type { Document, Pair, YAMLMap } from "yaml";
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Pair,
+  parseDocument,
+  visit,
+  type YAMLMap,
+} from "yaml";
 import { yamlMistakes } from "./yaml-mistakes.ts";
 
 /** A position in a text. Line and column count from 1; `source` is the whole line. */

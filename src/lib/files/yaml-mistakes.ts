@@ -1,5 +1,4 @@
-import { isScalar, visit } from "yaml";
-import type { Document, YAMLError } from "yaml";
+import { type Document, isScalar, visit, type YAMLError } from "yaml";
 
 /** A syntax error: where it is, and what to write instead. Never quotes the text, which may contain a secret. */
 export interface YamlMistake {

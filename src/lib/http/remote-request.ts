@@ -66,7 +66,9 @@ export function remoteAgent(
   authorities: string | undefined,
 ): HttpAgent {
   const options = {
-    ...{ keepAlive: true, maxSockets: connections, maxFreeSockets: connections },
+    keepAlive: true,
+    maxSockets: connections,
+    maxFreeSockets: connections,
     timeout: IDLE_MS,
     ...(authorities === undefined ? {} : { ca: authorities }),
   };

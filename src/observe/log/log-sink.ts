@@ -47,7 +47,9 @@ export function createLogSink(options: LogSinkOptions): LogSink {
   const pretty = format === "pretty" || (format === "auto" && terminal);
   const color = options.color ?? (terminal && (process.env["NO_COLOR"] ?? "") === "");
   return new LineWriter({
-    ...{ fd, maxWaiting, clock },
+    fd,
+    maxWaiting,
+    clock,
     render: pretty ? (line) => prettyLine(line, color) : undefined,
   });
 }

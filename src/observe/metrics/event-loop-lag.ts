@@ -43,7 +43,9 @@ export function measureEventLoop(registry: Registry): void {
     const name = `nodejs_eventloop_lag_${statistic}_seconds`;
     registry.removeSingleMetric(name);
     new Gauge({
-      ...{ name, help, registers: [registry] },
+      name,
+      help,
+      registers: [registry],
       collect() {
         this.set(histogram.count === 0 ? 0 : read(histogram) / 1e9);
         // The gauges are read in this order.

@@ -88,7 +88,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const backends = upstreamMetrics(define, upstreams);
   defineLoads(define, upstreams, gauges);
   const observer: Observer = {
-    ...{ ...requests.events, ...decisions, ...backends },
+    ...requests.events,
+    ...decisions,
+    ...backends,
     ...storeMetrics(define, stores, gauges),
     ...mirrorMetrics(define, mirrors),
     ...remoteMetrics(define, checks),

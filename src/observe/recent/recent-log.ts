@@ -66,7 +66,14 @@ export class RecentLog {
     const reason = outcome.reason ?? String(status);
     count(this.#minute(at).refusals, reason);
     this.#refusals[this.#next] = {
-      ...{ at, id, requestId, client, route, status, reason, protocol },
+      at,
+      id,
+      requestId,
+      client,
+      route,
+      status,
+      reason,
+      protocol,
       method: shortened(method),
       host: shortened(host),
       path: shortened(maskTokens(path)),

@@ -59,7 +59,8 @@ class HttpCall implements AuthorizationClient {
         method: "POST",
         url: this.#url,
         headers: {
-          ...{ accept: "application/json", "content-type": "application/json" },
+          accept: "application/json",
+          "content-type": "application/json",
           ...(token === undefined ? {} : { authorization: `Bearer ${token.trim()}` }),
         },
         body,

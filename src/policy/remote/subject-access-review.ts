@@ -24,7 +24,12 @@ const LARGEST_ANSWER = 65_536;
 
 /** The Kubernetes verbs for HTTP methods. Any other method needs the permission for `*`, as with kube-rbac-proxy. */
 const VERBS: Readonly<Record<string, string>> = {
-  ...{ GET: "get", HEAD: "get", POST: "create", PUT: "update", PATCH: "patch", DELETE: "delete" },
+  GET: "get",
+  HEAD: "get",
+  POST: "create",
+  PUT: "update",
+  PATCH: "patch",
+  DELETE: "delete",
 };
 
 /** The RBAC of Kubernetes, or another authorizer of its API server. */
@@ -79,7 +84,8 @@ class SubjectAccessReview implements AuthorizationClient {
         method: "POST",
         url: `${this.#settings.apiServer.replace(/\/$/, "")}${PATH}`,
         headers: {
-          ...{ accept: "application/json", "content-type": "application/json" },
+          accept: "application/json",
+          "content-type": "application/json",
           ...(token === undefined ? {} : { authorization: `Bearer ${token.trim()}` }),
         },
         body,

@@ -154,8 +154,12 @@ export class FramedSession {
 
   #open(method: string): StreamAnswer {
     const answer: StreamAnswer = {
-      ...{ status: 0, fields: [], trailers: [], body: "" },
-      ...{ complete: false, reset: undefined },
+      status: 0,
+      fields: [],
+      trailers: [],
+      body: "",
+      complete: false,
+      reset: undefined,
     };
     const fields = { ":method": method === "HEAD" ? "HEAD" : "GET", ":path": "/" };
     const stream = this.#session.request(fields, { endStream: false });

@@ -53,8 +53,13 @@ interface PeerLimits {
 
 /** Peers in `admin.allow`. They may ask to explain oversized requests: four times what the main listener accepts. */
 const ALLOWED_LIMITS: PeerLimits = {
-  ...{ connections: 256, perAddress: 256, headBytes: 64 * 1024, keepAlive: true },
-  ...{ headMs: undefined, pageMs: undefined, readMs: 10_000 },
+  connections: 256,
+  perAddress: 256,
+  headBytes: 64 * 1024,
+  keepAlive: true,
+  headMs: undefined,
+  pageMs: undefined,
+  readMs: 10_000,
 };
 
 /**
@@ -62,8 +67,13 @@ const ALLOWED_LIMITS: PeerLimits = {
  * 10 s.
  */
 const OTHER_LIMITS: PeerLimits = {
-  ...{ connections: 256, perAddress: 16, headBytes: 8 * 1024, keepAlive: false },
-  ...{ headMs: 2_000, pageMs: 12_000, readMs: 5_000 },
+  connections: 256,
+  perAddress: 16,
+  headBytes: 8 * 1024,
+  keepAlive: false,
+  headMs: 2_000,
+  pageMs: 12_000,
+  readMs: 5_000,
 };
 
 /** The limits on pipelined requests of one connection. */

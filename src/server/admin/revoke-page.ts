@@ -70,8 +70,13 @@ export function revokedPage(covering: Revocations["covering"]): AdminPage {
       return failure(400, `the query needs subject and issuer, and may hold jti and iat`);
     }
     const by = covering({
-      ...{ subject, issuer, issuedAt, tokenId: query.get("jti") ?? undefined },
-      ...{ groups: [], expiresAt: 0, acceptedUntil: 0 },
+      subject,
+      issuer,
+      issuedAt,
+      tokenId: query.get("jti") ?? undefined,
+      groups: [],
+      expiresAt: 0,
+      acceptedUntil: 0,
     });
     const message = by === undefined ? "The token is not revoked" : "The token is revoked";
     return success(message, { revoked: by !== undefined, by });

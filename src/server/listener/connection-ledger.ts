@@ -95,7 +95,12 @@ export class ConnectionLedger implements BufferedBytes {
   /** Measures a connection that carries requests until it closes. */
   open(socket: Socket, client: string): void {
     const account: Account = {
-      ...{ socket, client, holders: undefined, bucket: undefined, bytes: 0, active: true },
+      socket,
+      client,
+      holders: undefined,
+      bucket: undefined,
+      bytes: 0,
+      active: true,
     };
     this.#accounts.set(socket, account);
     this.#active.add(account);

@@ -22,7 +22,8 @@ const EMPTY: TokenRefusal = { step: "form", reason: "malformed", detail: "it is 
  * be the token.
  */
 const ALONE: TokenRefusal = {
-  ...{ step: "bearer", reason: "malformed" },
+  step: "bearer",
+  reason: "malformed",
   detail: "the WebSocket must offer another protocol besides the token, to be answered",
 };
 

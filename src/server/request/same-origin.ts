@@ -47,7 +47,10 @@ function names(origin: string, request: GateRequest): boolean {
 const ONLY_TLS: readonly string[] = ["https:"];
 /** Traefik names the schemes of WebSockets. */
 const BY_REPORT: Readonly<Record<string, readonly string[]>> = {
-  ...{ https: ONLY_TLS, wss: ONLY_TLS, http: ["http:"], ws: ["http:"] },
+  https: ONLY_TLS,
+  wss: ONLY_TLS,
+  http: ["http:"],
+  ws: ["http:"],
 };
 const EITHER: readonly string[] = ["http:", "https:"];
 

@@ -90,7 +90,9 @@ function secureContextOptions({
   clientCertificates,
 }: ServerTls): SecureContextOptions & Pick<TlsOptions, "ticketKeys"> {
   return {
-    ...{ cert, key, minVersion },
+    cert,
+    key,
+    minVersion,
     // Explicit, because the command line and OpenSSL's configuration file could override the default.
     maxVersion: "TLSv1.3",
     ciphers: SUITES,

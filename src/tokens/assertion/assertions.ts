@@ -60,7 +60,12 @@ export class Assertions implements AssertionSource {
     const tokenEnds = Math.ceil(identity.acceptedUntil / 1000);
     const exp = Math.min(iat + lifetime / 1000, tokenEnds);
     const text = signed(signing, {
-      ...{ iss: issuer, aud: audience, sub: identity.subject, idp: identity.issuer, iat, exp },
+      iss: issuer,
+      aud: audience,
+      sub: identity.subject,
+      idp: identity.issuer,
+      iat,
+      exp,
       ...Object.fromEntries(claims.map((name) => [name, claimOf(identity, name)])),
     });
     const renewAt = exp === tokenEnds ? exp * 1000 : iat * 1000 + lifetime * USED;

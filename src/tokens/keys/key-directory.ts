@@ -129,7 +129,9 @@ function keyIn(
     const algorithm = algorithmOf(key, named, configured);
     if (algorithm === undefined) return '"alg" does not fit this key';
     return {
-      ...{ file, key, algorithm },
+      file,
+      key,
+      algorithm,
       madeAt: issuedAt === undefined ? writtenAt : issuedAt * 1000,
       signsFrom: (notBefore ?? 0) * 1000,
       verifiesUntil: (expires ?? Infinity) * 1000,

@@ -128,6 +128,8 @@ export function publishedKeys({ keys, assertionKeys }: PublishingKeys): readonly
     .filter(({ key }) => key.type === "public")
     .map(({ kid, algorithms: [alg], key }) => ({
       ...key.export({ format: "jwk" }),
-      ...{ kid, alg, use: "sig" },
+      kid,
+      alg,
+      use: "sig",
     }));
 }

@@ -4,9 +4,8 @@ import type { Reloaded } from "../../core/reload-result.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { watchDirectory } from "../../lib/files/watched-directory.ts";
 import { type KeyFiles, readKeyFiles } from "./key-directory.ts";
-import { departedKeys, verifyingOnly } from "./key-ring.ts";
+import { departedKeys, type KeyRing, verifyingOnly } from "./key-ring.ts";
 import { keyLog } from "./key-log.ts";
-import type { KeyRing } from "./key-ring.ts";
 import { ReplaceableKeys } from "./own-keys.ts";
 import { ephemeralKey, loadKeyRing, type SigningKeyOptions } from "./signing-keys.ts";
 

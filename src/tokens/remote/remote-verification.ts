@@ -68,7 +68,8 @@ const LONGEST_REFUSAL_MS = 5_000;
 
 const INACTIVE: TokenRefusal = { step: "signature", reason: "inactive" };
 const NOT_B64: TokenRefusal = {
-  ...{ step: "form", reason: "malformed" },
+  step: "form",
+  reason: "malformed",
   detail: "it contains characters that are not allowed in a token",
 };
 
@@ -169,10 +170,17 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
   if (check === undefined) return undefined;
   const { kind, label, opaqueOnly, timeout, cache } = check;
   return {
-    ...{ name: issuer, skewMs: clockSkewMs, issuedAheadMs: clockSkewMs, mapping: claims },
+    name: issuer,
+    skewMs: clockSkewMs,
+    issuedAheadMs: clockSkewMs,
+    mapping: claims,
     audiences: audience === undefined ? "any" : [audience].flat(),
     questions: new FairQuestions({ atOnce: AT_ONCE, most: 256, mostOfClient: 64 }),
-    ...{ label, opaqueOnly, check: check.open(), timeout, cache },
+    label,
+    opaqueOnly,
+    check: check.open(),
+    timeout,
+    cache,
     observer: observe(kind, issuer),
   };
 }

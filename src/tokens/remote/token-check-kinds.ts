@@ -93,11 +93,17 @@ function checkOf<Kind extends TokenCheckName>(
     };
   };
   return {
-    ...{ kind, label, opaqueOnly, ofCluster, timeout, cache },
+    kind,
+    label,
+    opaqueOnly,
+    ofCluster,
+    timeout,
+    cache,
     ...(caFile === undefined ? {} : { caFile }),
     open,
     probe: (nothing) => ({
-      ...{ url: row.url(settings), hint },
+      url: row.url(settings),
+      hint,
       async ask(signal) {
         const check = open();
         try {

@@ -28,13 +28,16 @@ export const tokenReview: TokenCheckKind<TokenReviewSettings> = {
       async question(token) {
         const credential = await own?.text();
         return {
-          ...{ method: "POST", url },
+          method: "POST",
+          url,
           headers: {
-            ...{ accept: "application/json", "content-type": "application/json" },
+            accept: "application/json",
+            "content-type": "application/json",
             ...(credential === undefined ? {} : { authorization: `Bearer ${credential.trim()}` }),
           },
           body: JSON.stringify({
-            ...{ apiVersion: "authentication.k8s.io/v1", kind: "TokenReview" },
+            apiVersion: "authentication.k8s.io/v1",
+            kind: "TokenReview",
             spec: { token, ...(audiences.length === 0 ? {} : { audiences }) },
           }),
         };
@@ -65,7 +68,8 @@ function claimsIn(
   const { username: sub, groups = [] } = objectAt(status, "user");
   const { exp, jti, iat, cnf } = readableParts(token).claims ?? {};
   return {
-    ...{ sub, groups },
+    sub,
+    groups,
     ...(aud.length > 0 ? { aud } : {}),
     ...(typeof exp === "number" ? { exp } : {}),
     ...(typeof iat === "number" ? { iat } : {}),

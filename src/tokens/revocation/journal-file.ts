@@ -94,7 +94,9 @@ function revocationIn(line: string): Revocation | undefined {
   if (form.named !== undefined && !isName(name)) return undefined;
   if (form.dated && typeof before !== "number") return undefined;
   return {
-    ...{ kind, name, until },
+    kind,
+    name,
+    until,
     ...(typeof issuer === "string" ? { issuer } : {}),
     ...(typeof before === "number" ? { before } : {}),
   };

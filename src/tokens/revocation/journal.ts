@@ -84,7 +84,8 @@ export class Journal {
     } catch (error) {
       this.#broken = true;
       log.error("revocations cannot be written: they are lost at a restart", {
-        ...{ file: path, reason: codeOrMessage(error) },
+        file: path,
+        reason: codeOrMessage(error),
       });
       clearTimeout(this.#retrying);
       this.#retrying = setTimeout(() => void this.write([]), RETRY_MS).unref();

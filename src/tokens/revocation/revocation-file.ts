@@ -77,7 +77,8 @@ export function followRevocations(
 ): FollowedRevocations {
   const unusable = (problems: readonly string[]): void => {
     log.error("the revocation file cannot be used: what it listed before stays revoked", {
-      ...{ file, problems },
+      file,
+      problems,
     });
     reloaded(problems);
   };

@@ -153,7 +153,10 @@ export class TrustedKeyAddress implements KeySource {
     const { attempts } = outage;
     const keys = this.#known?.keys.length ?? 0;
     this.#context.log.warn("the keys of a trusted issuer could not be fetched", {
-      ...{ issuer: this.#trusted.issuer, reason, keys, attempts },
+      issuer: this.#trusted.issuer,
+      reason,
+      keys,
+      attempts,
     });
   }
 

@@ -40,7 +40,9 @@ export function openTrustedKeyFile(
   const broken = (error: unknown, content?: FileContent): void => {
     const reason = codeOrMessage(error);
     log.error("the keys of a trusted issuer cannot be reloaded: the old keys stay in use", {
-      ...{ issuer, file, ...(content && placeOfFault(content)) },
+      issuer,
+      file,
+      ...(content && placeOfFault(content)),
       reason,
     });
     reloaded?.([`${file}: the keys cannot be used: ${reason}`]);

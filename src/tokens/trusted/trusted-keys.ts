@@ -94,7 +94,10 @@ export class TrustedKeys {
     return Array.from(this.#shared, ({ settings, source: { value: source } }) => {
       const keys = source.current()?.length ?? 0;
       return {
-        ...{ issuer: settings.issuer, usable: keys > 0, keys, readAt: source.readAt?.() },
+        issuer: settings.issuer,
+        usable: keys > 0,
+        keys,
+        readAt: source.readAt?.(),
         ...(source instanceof TrustedKeyAddress ? { fetches: source.fetches } : {}),
       };
     });

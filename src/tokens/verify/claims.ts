@@ -42,7 +42,12 @@ export function readClaims(
   }
   const tokenId = typeof jti === "string" ? jti : undefined;
   return {
-    ...{ ...caller, issuer, expiresAt: exp, acceptedUntil, tokenId, issuedAt: iat },
+    ...caller,
+    issuer,
+    expiresAt: exp,
+    acceptedUntil,
+    tokenId,
+    issuedAt: iat,
     scopes: needed.scopes ? scopesOf(payload) : undefined,
     claims: needed.names.length === 0 ? undefined : keptClaims(payload, needed.names),
   };

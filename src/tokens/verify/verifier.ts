@@ -77,7 +77,11 @@ export class CachingTokenVerifier implements TokenVerifier {
       this.#remote = new RemoteVerification({ issuers, needed, clock, observe });
     }
     this.#verification = new Verification({
-      ...{ issuers: this.#issuers, remote: this.#remote, needed, revocations, clock },
+      issuers: this.#issuers,
+      remote: this.#remote,
+      needed,
+      revocations,
+      clock,
       verified: (digest, token) => void this.#verified.set(digest, token),
     });
     // The last token of a connection is used without a lookup, so each must be looked up once more.

@@ -6,8 +6,12 @@ import type { PermittedRequest } from "../http/permitted-request.ts";
 
 const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
 const MILLISECONDS: Readonly<Record<string, number>> = {
-  ...{ H: 3_600_000, M: 60_000, S: 1_000 },
-  ...{ m: 1, u: 0.001, n: 0.000_001 },
+  H: 3_600_000,
+  M: 60_000,
+  S: 1_000,
+  m: 1,
+  u: 0.001,
+  n: 0.000_001,
 };
 /** `GateRequest.bodyLength` of a body without a length. */
 const UNKNOWN_LENGTH = -1;

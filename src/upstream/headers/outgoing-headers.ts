@@ -10,8 +10,12 @@ import { foldedName } from "../../lib/http/folded-name.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import { comesFromProxies, DROPPED, FORWARDED_NAMES, identifiesCaller } from "./header-names.ts";
-import { CLIENT_SUBJECT_HEADER, fieldValue, identityHeaders } from "./identity-headers.ts";
-import type { IdentityHeaderNames } from "./identity-headers.ts";
+import {
+  CLIENT_SUBJECT_HEADER,
+  fieldValue,
+  type IdentityHeaderNames,
+  identityHeaders,
+} from "./identity-headers.ts";
 import { requestTrailers } from "./request-trailers.ts";
 import { addPrefixHeader } from "./rewrite.ts";
 import { repeatsUrl, withoutTokens, withoutTokensInUrl } from "./without-tokens.ts";

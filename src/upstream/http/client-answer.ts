@@ -1,7 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { OutgoingResponse } from "../../core/request/http-message.ts";
-import { clientFields, earlyHintsHeaders, responseTrailers } from "../headers/incoming-headers.ts";
-import { isPassable, mayEndWithTrailers } from "../headers/incoming-headers.ts";
+import {
+  clientFields,
+  earlyHintsHeaders,
+  isPassable,
+  mayEndWithTrailers,
+  responseTrailers,
+} from "../headers/incoming-headers.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import type { PermittedRequest } from "./permitted-request.ts";
 import type { Slot } from "../pool/slot.ts";

@@ -1,8 +1,12 @@
 import type { Socket } from "node:net";
 import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
 import { startReading, stopReading } from "../../lib/node-internals/node-sockets.ts";
-import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
-import type { RequestControl } from "../http/connection.ts";
+import type {
+  AnswerHandler,
+  BackendRequest,
+  Connection,
+  RequestControl,
+} from "../http/connection.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import { countGarbage } from "../http/scavenger.ts";
 import { RequestBody } from "../http/request-body.ts";

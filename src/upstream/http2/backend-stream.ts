@@ -1,6 +1,10 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
-import type { AnswerHandler, BackendRequest, Connection } from "../http/connection.ts";
-import type { RequestControl } from "../http/connection.ts";
+import type {
+  AnswerHandler,
+  BackendRequest,
+  Connection,
+  RequestControl,
+} from "../http/connection.ts";
 import { countGarbage } from "../http/scavenger.ts";
 import { headersOf } from "../headers/incoming-headers.ts";
 import { RequestBody } from "../http/request-body.ts";

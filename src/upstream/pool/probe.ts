@@ -129,7 +129,10 @@ export function headOf(
     agent: false,
     signal: limit,
     headers: {
-      ...{ Host: authority, "User-Agent": "sallyport-probe", Accept: "*/*", Connection: "close" },
+      Host: authority,
+      "User-Agent": "sallyport-probe",
+      Accept: "*/*",
+      Connection: "close",
     },
     ...(socketPath === undefined ? { host: hostname, port } : { socketPath }),
     ...(lookup === undefined ? {} : { lookup }),

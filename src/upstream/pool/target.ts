@@ -63,17 +63,23 @@ const RESERVED_FRACTION = 8;
 export function createTarget(options: TargetOptions): Target {
   const { address, origin, connections, protocol = "http1", weight = 1 } = options;
   return {
-    ...{ address, pool: openPool(origin, options), connections, inFlight: 0, origin },
+    address,
+    pool: openPool(origin, options),
+    connections,
+    inFlight: 0,
+    origin,
     unreserved: connections - Math.floor(connections / RESERVED_FRACTION),
     speaksHttp2: protocol !== "http1",
-    ...{ weight, credit: 0, available: true, healthy: true, ejected: false },
-    ...{
-      ejections: 0,
-      failures: 0,
-      answeredAt: -Infinity,
-      backSince: undefined,
-      trialUntil: undefined,
-    },
+    weight,
+    credit: 0,
+    available: true,
+    healthy: true,
+    ejected: false,
+    ejections: 0,
+    failures: 0,
+    answeredAt: -Infinity,
+    backSince: undefined,
+    trialUntil: undefined,
     gone: false,
   };
 }

@@ -1,13 +1,12 @@
-import type { Closing } from "./fair-queue.ts";
+import { type Closing, FairQueue } from "./fair-queue.ts";
 import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
 import type { Route } from "../../core/route/route.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { type Requester, InFlightCounts } from "./in-flight-counts.ts";
+import { InFlightCounts, type Requester } from "./in-flight-counts.ts";
 import { type SlotHolder, StalledRequests } from "./stalled-requests.ts";
 import { stateOf, type Target } from "./target.ts";
-import { FairQueue } from "./fair-queue.ts";
 import { failure } from "../http/failures.ts";
 import { TargetGroup } from "./target-group.ts";
 import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
@@ -56,7 +55,8 @@ export class Upstream {
     this.#group = new TargetGroup(options, {
       hasRoom: (target, requester) => this.#hasRoom(target, requester),
       back: (target) => this.#grantRoomAt(target),
-      ...{ clock, events },
+      clock,
+      events,
     });
     this.states = this.#group.states;
     this.#only = this.#group.only;
@@ -212,7 +212,8 @@ export class Upstream {
   get targets(): TargetState[] {
     const { protocol = "http1" } = this.options;
     return this.#group.targets.map((target) => ({
-      ...{ upstream: this.name, protocol },
+      upstream: this.name,
+      protocol,
       ...stateOf(target),
     }));
   }

@@ -24,14 +24,16 @@ export function clientEndOf(
   const { socket } = request;
   if (stream !== undefined) {
     return {
-      ...{ duplex: stream.duplex, connection: socket },
+      duplex: stream.duplex,
+      connection: socket,
       abort: () => stream.abort(),
       // The connection counts what its streams hold.
       holds: (holder) => void (transfer.holder = holder),
     };
   }
   return {
-    ...{ duplex: socket, connection: socket },
+    duplex: socket,
+    connection: socket,
     abort: () => void socket.destroy(),
     holds: (holder) => buffered.track(socket, holder),
   };

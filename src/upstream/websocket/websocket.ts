@@ -10,16 +10,15 @@ import { failure, failureReason } from "../http/failures.ts";
 import { handshakeResponse } from "./handshake.ts";
 import { HandshakeClient } from "./handshake-client.ts";
 import { OpenWebSocket } from "./open-websocket.ts";
-import type { ForwardingSettings } from "../http/permitted-request.ts";
+import type { ForwardingSettings, UpgradeContext } from "../http/permitted-request.ts";
 import { type Switched, switchProtocols } from "./switch-protocols.ts";
 import { forwardRefusal } from "./upgrade-refusal.ts";
-import { clientEndOf, type ClientEnd } from "./client-end.ts";
+import { type ClientEnd, clientEndOf } from "./client-end.ts";
 import { backendHost } from "../headers/rewrite.ts";
 import { pathOf } from "../http/dispatch.ts";
 import { whereToRetry } from "../http/repetition.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
-import type { UpgradeContext } from "../http/permitted-request.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 

@@ -134,7 +134,8 @@ function askedIssuer(written: Written, context: z.RefinementCtx<Written>): Asked
     refuse(context, `does not fit ${kind}`, { path: [key] });
   }
   return {
-    ...{ issuer, clockSkew },
+    issuer,
+    clockSkew,
     ...(claims === undefined ? {} : { claims }),
     ...(wanted === undefined ? {} : { audience: wanted }),
     [kind]: written[kind],
@@ -145,7 +146,10 @@ function keyedIssuer(written: Written & Unchecked, context: z.RefinementCtx<Writ
   const { discovery, jwks: source = {}, audience: wanted, algorithms, ...rest } = written;
   const missing = (key: string): void =>
     void context.issues.push({
-      ...{ code: "invalid_type", expected: "string", input: undefined, path: [key] },
+      code: "invalid_type",
+      expected: "string",
+      input: undefined,
+      path: [key],
     });
   if (wanted === undefined) missing("audience");
   if (algorithms === undefined) missing("algorithms");

@@ -28,6 +28,8 @@ export function usersSection() {
 /** The path of a file with users and their hashes, which the store watches. */
 function usersPath() {
   return filePath({
-    ...{ readAgainBy: "reader", secret: true, maxBytes: LARGEST_USERS_FILE },
+    readAgainBy: "reader",
+    secret: true,
+    maxBytes: LARGEST_USERS_FILE,
   });
 }

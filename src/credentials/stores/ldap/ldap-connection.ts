@@ -2,7 +2,6 @@ import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { once } from "node:events";
 import type * as Ldapts from "ldapts";
-import type { Client, Entry, SearchOptions } from "ldapts";
 import { StoreUnavailable } from "../remote/store-access.ts";
 import type { PolicyWord } from "./password-policy.ts";
 
@@ -43,7 +42,7 @@ const REFUSALS: readonly number[] = [19, 48, 49, 53];
  * would do so without TLS, and send the next password over that connection.
  */
 export class LdapConnection {
-  readonly #client: Client;
+  readonly #client: Ldapts.Client;
   readonly #library: typeof Ldapts;
   readonly #socket: Socket;
   #received = 0;
@@ -54,7 +53,8 @@ export class LdapConnection {
     this.#socket = socket;
     let taken = false;
     this.#client = new library.Client({
-      ...{ url: "ldap://directory", timeout },
+      url: "ldap://directory",
+      timeout,
       createConnection: () => {
         if (taken) throw new StoreUnavailable("the connection was closed");
         taken = true;
@@ -127,12 +127,13 @@ export class LdapConnection {
   }
 
   /** Follows no referrals, which could send the password to another server. */
-  async search(base: string, options: SearchOptions): Promise<readonly Entry[]> {
+  async search(base: string, options: Ldapts.SearchOptions): Promise<readonly Ldapts.Entry[]> {
     this.#received = 0;
     try {
       const found = await this.#client.search(base, {
         ...options,
-        ...{ scope: "sub", derefAliases: "never" },
+        scope: "sub",
+        derefAliases: "never",
       });
       return found.searchEntries;
     } catch (error) {

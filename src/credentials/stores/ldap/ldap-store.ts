@@ -121,7 +121,9 @@ class LdapStore implements OpenUserStore {
     const attributes = nameAttributes(filter);
     const entries = await this.#searching.use(end, (connection) =>
       connection.search(base, {
-        ...{ filter: filledFilter(filter, { username, dn: "" }), attributes, sizeLimit: 2 },
+        filter: filledFilter(filter, { username, dn: "" }),
+        attributes,
+        sizeLimit: 2,
       }),
     );
     // A directory ignores case and extra spaces. The throttle and the backend would see each spelling as another user.
@@ -158,7 +160,8 @@ class LdapStore implements OpenUserStore {
     const entries = await this.#searching.use(end, (connection) =>
       connection.search(base, {
         filter: filledFilter(filter, { username: name, dn }),
-        ...{ attributes: [attribute], sizeLimit: MOST_GROUPS + 1 },
+        attributes: [attribute],
+        sizeLimit: MOST_GROUPS + 1,
       }),
     );
     const names = entries.flatMap((entry) => namesIn(entry, [attribute]));

@@ -41,7 +41,9 @@ export function sendableGroups(
   const leftOut = new Set(groups).size - sendable.size;
   if (leftOut > 0) {
     log.warn("groups of a user were left out: they cannot be sent", {
-      ...{ store, user, groups: leftOut },
+      store,
+      user,
+      groups: leftOut,
     });
   }
   return [...sendable];

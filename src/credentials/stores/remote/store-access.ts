@@ -111,7 +111,9 @@ export class StoreAccess {
     const outage = this.#outage.failed();
     if (outage === undefined) return;
     this.#context.log.error("a user store is unavailable, its users cannot log in", {
-      ...{ store: this.#store, reason, attempts: outage.attempts },
+      store: this.#store,
+      reason,
+      attempts: outage.attempts,
     });
   }
 
@@ -119,7 +121,8 @@ export class StoreAccess {
     const ended = this.#outage.succeeded();
     if (ended === undefined) return;
     this.#context.log.info("a user store is available again", {
-      ...{ store: this.#store, attempts: ended.attempts },
+      store: this.#store,
+      attempts: ended.attempts,
     });
   }
 }

@@ -56,7 +56,8 @@ export class Trust {
       this.#authorities = authoritiesIn(this.#caFile, contentOf);
     } catch (error) {
       this.#context.log.error("the authorities of a user store cannot be used, the old ones stay", {
-        ...{ store: this.#store, reason: remoteFailure(error) },
+        store: this.#store,
+        reason: remoteFailure(error),
       });
     }
     return this.#authorities !== before;

@@ -79,9 +79,9 @@ export class PostgresPool {
     const client = await (await this.#pool).connect();
     begin(client);
     try {
-      const { rows, fields } = await client.query<Row>({
-        ...{ text, values: [...values], query_timeout: leftMs },
-      });
+      // The types of pg lack `query_timeout`.
+      const query = { text, values: [...values], query_timeout: leftMs };
+      const { rows, fields } = await client.query<Row>(query);
       client.release();
       return { rows, fields: fields.map(({ name }) => name) };
     } catch (error) {
@@ -120,10 +120,15 @@ function configOf(
   return {
     host: hostname.replace(/^\[|\]$/g, ""),
     port: port === "" ? 5432 : Number(port),
-    ...{ user, password: decodeURIComponent(password) },
+    user,
+    password: decodeURIComponent(password),
     database: decodeURIComponent(pathname.slice(1)),
     ssl: tls && { rejectUnauthorized: true, ...(authorities !== undefined && { ca: authorities }) },
-    ...{ max: connections, connectionTimeoutMillis: timeout, idleTimeoutMillis: IDLE_MS },
-    ...{ keepAlive: true, application_name: "sallyport", allowExitOnIdle: true },
+    max: connections,
+    connectionTimeoutMillis: timeout,
+    idleTimeoutMillis: IDLE_MS,
+    keepAlive: true,
+    application_name: "sallyport",
+    allowExitOnIdle: true,
   };
 }

@@ -16,7 +16,9 @@ export const postgres: StoreKind<PostgresSettings> = {
     const pool = new PostgresPool(settings, () => trust.authorities);
     const access = new StoreAccess(store, settings, context);
     const users = sqlUsers({
-      ...{ store, access, log },
+      store,
+      access,
+      log,
       rows: (username, leftMs) => pool.rows(username, leftMs),
     });
     return {

@@ -82,7 +82,9 @@ function recordOf(
   }
   if ("refused" in read && hash !== "") {
     log.warn("the password hash of a user cannot be used", {
-      ...{ store, user: name, reason: read.refused },
+      store,
+      user: name,
+      reason: read.refused,
     });
   }
   // No password matches, and the verification takes as long as any other.

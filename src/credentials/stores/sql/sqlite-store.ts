@@ -22,7 +22,9 @@ export const sqlite: StoreKind<SqliteSettings> = {
     // One query at a time: there is only one thread.
     const access = new StoreAccess("sqlite", { connections: 1, timeout }, context);
     const users = sqlUsers({
-      ...{ store: "sqlite", access, log },
+      store: "sqlite",
+      access,
+      log,
       rows: (username, leftMs) => thread.rows(path, query, username, leftMs),
     });
     return {

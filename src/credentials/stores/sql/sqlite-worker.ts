@@ -38,7 +38,9 @@ const API = {
 
 function opened(path: string): DatabaseSync & Disposable {
   const database = new DatabaseSync(path, {
-    ...{ readOnly: true, timeout: BUSY_MS, defensive: true },
+    readOnly: true,
+    timeout: BUSY_MS,
+    defensive: true,
   });
   return Object.assign(database, { [Symbol.dispose]: () => database.close() });
 }
