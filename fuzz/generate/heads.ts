@@ -61,36 +61,40 @@ export function headCase(form: HeadForm, head: Head): Case {
 const MOST_BYTES = 14_000;
 const MOST_FIELDS = 240;
 
-/** What ends or delimits something in a path, once as such and once encoded. */
+/** What delimits, ends or may be cut off in a path, as such and encoded, and plain parts. All occur in valid paths. */
 const PATH_UNITS = [
-  ...["a", "aaaaaaaaaaaaaaaa", "x/", "/", "//", "/a", ".", "..", "...", "/.a", "-", "~", "%", "%2"],
-  ...["%20", "%20x", "%20%20", "%2F", "%5C", "%5c", "%3B", ";", ";a", ";a=b", "%3F", "%23", "%2E"],
-  ...["%25", "%00", "%61", "%40", "%C3%A9", "%E2%82%AC", "%ff", "%7F", "|", "[", "]", "{", "^"],
-  ...["!", "$", "&", "'", "(", "*", "+", ",", "=", ":", "@", "\\", "<", '"', "\u00e9"],
-] as const;
-const PATH_ENDS = ["", "", "x", "/", "y", "%20", ";", "/..", "%2F..", "%", "%2", "//", "\\", "?"];
+  ...["a", "aaaaaaaaaaaaaaaa", "x/", "/a", "/", "//", "...", "-", "~", "%20", "%20", "%20x", "%2F"],
+  ...["%5C", "%5c", "%3B", ";", ";a", ";a=b", "%3F", "%23", "%61", "%40", "%C3%A9", "%E2%82%AC"],
+  ...["|", "[", "]", "{", "^", "!", "$", "&", "'", "(", "*", "+", ",", "=", ":", "@"],
+];
+/** What makes a path invalid. */
+const INVALID_UNITS = [
+  ...[".", "..", "/.a", "%", "%2", "%2E", "%25", "%00", "%ff", "%7F", "\\", "<", '"', "\u00e9"],
+];
+const PATH_ENDS = ["x", "x", "", "/", "y", "%20", ";", "/..", "%2F..", "%", "%2", "\\", "?"];
 const PREFIXES = [
   ...["/encoded/", "/sent/", "/sent/", "/public/", "/places/", "/prefixed/", "/x/", "/x/y/", "/"],
   ...["/api/authenticate", "/api/authenticate/"],
 ] as const;
 
-/** Mixtures of units, in turns or one after the other: many readings of a path need several of them at once. */
+const pathUnit = fc.constantFrom(...PATH_UNITS);
+/**
+ * A few delimiters, of which each may double the readings of a path, and then one or two units over and over: text that is
+ * read many times must also be long.
+ */
 const mixture = fc
   .record({
-    units: fc.array(fc.constantFrom(...PATH_UNITS), { minLength: 1, maxLength: 6 }),
-    inTurns: fc.boolean(),
-    bytes: fc.constantFrom(200, 3_000, MOST_BYTES, MOST_BYTES),
+    once: fc.array(pathUnit, { maxLength: 8, size: "max" }),
+    again: fc.array(
+      fc.oneof({ arbitrary: pathUnit, weight: 8 }, fc.constantFrom(...INVALID_UNITS)),
+      { minLength: 1, maxLength: 2 },
+    ),
+    bytes: fc.constantFrom(300, 3_000, MOST_BYTES, MOST_BYTES),
     end: fc.constantFrom(...PATH_ENDS),
   })
-  .map(({ units, inTurns, bytes, end }) => {
-    const blocks = inTurns ? [units.join("")] : units;
-    const each = Math.floor(bytes / blocks.length);
-    // Each unit occurs at least once: one delimiter may be enough for twice the readings.
-    return (
-      units.join("") +
-      blocks.map((block) => block.repeat(Math.floor(each / block.length))).join("") +
-      end
-    ).slice(0, MOST_BYTES);
+  .map(({ once, again, bytes, end }) => {
+    const unit = again.join("");
+    return once.join("") + unit.repeat(Math.floor(bytes / unit.length)) + end;
   });
 
 const target = fc.oneof(
@@ -162,6 +166,33 @@ const lines = fc.oneof(
   manyFields(NAMES, MOST_FIELDS, MOST_BYTES),
 );
 
+/** Fields of answers that the subject reads, most of them because of its `rewrite`. */
+const ANSWERED = [
+  ...["Location", "Content-Location", "Refresh", "Set-Cookie", "Set-Cookie", "Link", "Connection"],
+  ...["Cache-Control", "Vary", "Keep-Alive", "WWW-Authenticate", "Access-Control-Allow-Origin"],
+];
+const ANSWER_STARTS = [
+  ...[
+    "",
+    "",
+    "/",
+    "//",
+    "http://localhost/",
+    "5; url=",
+    '5; url="',
+    "5;",
+    ".",
+    "a=b; path=",
+    "a; ;",
+  ],
+  ...["/public/", "timeout=", "a=b; Path = "],
+];
+/** The subject accepts answers of 64 KiB. */
+const MOST_ANSWER_BYTES = 40_000;
+const answered = fc
+  .tuple(fc.constantFrom(...ANSWERED), fc.constantFrom(...ANSWER_STARTS), run(MOST_ANSWER_BYTES))
+  .map(([name, start, text]) => [`${name}: ${start}${text}`]);
+
 /** A head with one part that is as long as possible. */
 const head: fc.Arbitrary<Head> = fc
   .tuple(
@@ -170,6 +201,7 @@ const head: fc.Arbitrary<Head> = fc
       fc
         .tuple(fc.constantFrom("/places/a?b", "/prefixed/a", "/sent/a%20;b", "/public/a"), lines)
         .map(([target, lines]): Head => ({ target, lines })),
+      answered.map((answered): Head => ({ target: "/prefixed/a", answered })),
     ),
     fc.boolean(),
   )

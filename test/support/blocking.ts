@@ -1,8 +1,10 @@
 /**
- * Loaded into Sallyport's process, this reintroduces two faults: a 103 whose many link parameters end in a syntax error
- * blocks the event loop for exponential time, and a request with many `Connection` fields takes long.
+ * Loaded into Sallyport's process, this reintroduces three faults: a 103 whose many link parameters end in a syntax error
+ * blocks the event loop for exponential time, a request with many `Connection` fields takes long, and blanks inside a path
+ * with encoded delimiters take quadratic time, for each of its readings.
  */
 import { Server, ServerResponse } from "node:http";
+import { pathReadings } from "../../src/lib/http/path/loose-path.ts";
 
 const BUSY_MS = 100;
 const MANY = 60;
@@ -21,9 +23,17 @@ Object.defineProperty(Server.prototype, "emit", {
   value(this: Server, event: string, ...rest: unknown[]) {
     const [request] = rest;
     if (event === "request" && manyConnections(request)) spend(BUSY_MS / 5);
+    if (event === "request") cutBlanks(request);
     return Reflect.apply(emit, this, [event, ...rest]);
   },
 });
+
+/** As in revision 69d672a. */
+function cutBlanks(request: unknown): void {
+  if (typeof request !== "object" || request === null || !("url" in request)) return;
+  const [path = ""] = String(request.url).split("?");
+  for (const reading of pathReadings(path)) reading.replace(/ +$/, "");
+}
 
 function manyConnections(request: unknown): boolean {
   if (typeof request !== "object" || request === null || !("rawHeaders" in request)) return false;
