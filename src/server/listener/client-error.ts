@@ -76,7 +76,7 @@ export function interrupt(error: GateError, response: TrackedOutgoing, realm: st
   const answer = forGrpc(refusal, error, response.req);
   response.interruption ??= error.reason ?? error.code;
   response.whole = true;
-  response.writeHead(answer.status, [...answer.headers, ...(response.transfer?.cors ?? [])]);
+  response.writeHead(answer.status, [...answer.headers, ...(response.transfer?.cors?.own ?? [])]);
   response.end(answer.body);
   if (answer.logged !== undefined) response.statusCode = answer.logged;
 }

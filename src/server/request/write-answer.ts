@@ -108,7 +108,7 @@ export function send(answer: Answer, request: IncomingRequest, response: Tracked
   if (response.headersSent || response.destroyed) return 0;
   response.whole = true;
   if (answer.close) response.shouldKeepAlive = false;
-  response.writeHead(answer.status, [...answer.headers, ...(response.transfer?.cors ?? [])]);
+  response.writeHead(answer.status, [...answer.headers, ...(response.transfer?.cors?.own ?? [])]);
   const body = request.method === "HEAD" ? "" : answer.body;
   response.end(body);
   if (answer.logged !== undefined) response.statusCode = answer.logged;
