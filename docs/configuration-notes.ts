@@ -64,7 +64,7 @@ is cached for 10 seconds.`,
 
   identity: `\`oauth2-proxy\` sets \`X-Forwarded-User\` and \`-Groups\`, \`kube-rbac-proxy\` sets \`X-Remote-User\` and \`-Groups\`; neither names the issuer. [The HTTP reference](http.md#headers-towards-the-backend) lists the headers of \`sallyport\`. Sallyport removes the headers in \`identity.claims\` from client requests, like the others.`,
 
-  cors: `With \`cors\`, Sallyport answers browsers' preflight requests for every path, without a token; the backend does not get them. All of Sallyport's own responses, including a 401 and the login, have the headers that let scripts read them. Sallyport adds these headers to a backend's response unless that has its own \`Access-Control-Allow-Origin\`. Scripts send the token in \`Authorization\`, which needs no \`credentials\`. CORS protects users' browsers, not the backend: other clients can send any \`Origin\`.`,
+  cors: `With \`cors\`, Sallyport answers browsers' preflight requests for every path, without a token; the backend does not get them. All of Sallyport's own responses, including a 401 and the login, have the headers that let scripts read them, and their \`Retry-After\`, \`RateLimit\`, \`RateLimit-Policy\`, \`WWW-Authenticate\`, \`Allow\`, \`Proxy-Status\` and \`X-Request-Id\`, whatever \`exposeHeaders\` names. Sallyport adds these headers to a backend's response unless that has its own \`Access-Control-Allow-Origin\`. Scripts send the token in \`Authorization\`, which needs no \`credentials\`. CORS protects users' browsers, not the backend: other clients can send any \`Origin\`.`,
 
   networks: `A name stands for its networks in \`routes[].allow\` and \`routes[].deny\`: \`networks: { office: ["203.0.113.0/24"] }\`.`,
 

@@ -29,6 +29,10 @@ beforeAll(async () => {
       },
       routes: [
         { name: "open", path: "/open", auth: "none", methods: ["GET", "OPTIONS"], upstream: "app" },
+        {
+          ...{ name: "limited", path: "/limited", auth: "none", methods: ["GET"], upstream: "app" },
+          rateLimit: { requests: 1, within: "1h" },
+        },
         { name: "all", path: "/", methods: ["PUT", "GET"], upstream: "app" },
       ],
     },
@@ -102,6 +106,9 @@ describe("the fields of a cross-origin response", () => {
     "access-control-allow-credentials": "true",
     "access-control-expose-headers": "X-Request-Id",
   };
+  const exposed =
+    "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, WWW-Authenticate, Allow, Proxy-Status";
+  const ofOwn = { ...allowed, "access-control-expose-headers": exposed };
 
   it("are on every response that Sallyport generates", async () => {
     const headers = { origin: APP };
@@ -114,8 +121,47 @@ describe("the fields of a cross-origin response", () => {
     const answers = [login, wrong, version, missing, unrouted, ambiguous];
     expect(answers.map(({ status }) => status)).toEqual([200, 401, 200, 401, 404, 400]);
     for (const answer of answers) {
-      expect(answer.headers).toMatchObject({ ...allowed, vary: "Origin" });
+      expect(answer.headers).toMatchObject({ ...ofOwn, vary: "Origin" });
     }
+  });
+
+  it("let scripts read why they must wait, log in or ask differently", async () => {
+    const headers = { origin: APP };
+    await ask(gate, "/limited", { headers });
+    const limited = await ask(gate, "/limited", { headers });
+    expect(limited.status).toBe(429);
+    const unknown = await ask(gate, "/orders", { headers });
+    const method = await ask(gate, "/api/authenticate", { method: "PUT", headers });
+    const cors = ["access-control-allow-origin", "access-control-allow-credentials", "vary"];
+    // The Fetch Standard lets scripts read these without being named.
+    const safelisted = ["cache-control", "content-length", "content-type"];
+    const hopByHop = ["connection", "date", "keep-alive", "x-content-type-options"];
+    const other = [...cors, ...safelisted, ...hopByHop, "access-control-expose-headers"];
+    for (const answer of [limited, unknown, method]) {
+      const listed = String(answer.headers["access-control-expose-headers"]).toLowerCase();
+      const names = Object.keys(answer.headers).filter((name) => !other.includes(name));
+      expect(listed.split(", ")).toEqual(expect.arrayContaining(names));
+    }
+    expect(Object.keys(limited.headers)).toEqual(
+      expect.arrayContaining(["retry-after", "ratelimit", "ratelimit-policy"]),
+    );
+    // A backend's response exposes what the configuration says, and no more.
+    const forwarded = await ask(gate, "/orders", { token: gate.token, headers });
+    expect(forwarded.headers).toMatchObject(allowed);
+  });
+
+  it("name each header once, whatever `exposeHeaders` adds", async () => {
+    await using more = await startSallyport({
+      withoutToken: true,
+      target: backend.url,
+      config: { cors: { origins: [APP], exposeHeaders: ["X-Total", "retry-after"] } },
+    });
+    const answer = await ask(more, "/orders", { headers: { origin: APP } });
+    const listed = String(answer.headers["access-control-expose-headers"]).split(", ");
+    expect(listed.slice(0, 2)).toEqual(["X-Total", "retry-after"]);
+    expect(listed.filter((name) => name.toLowerCase() === "retry-after")).toHaveLength(1);
+    const open = await ask(more, "/public/x", { headers: { origin: APP } });
+    expect(open.headers["access-control-expose-headers"]).toBe("X-Total, retry-after");
   });
 
   it("are added to a backend's response that has none, and Vary is extended", async () => {

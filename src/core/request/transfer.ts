@@ -1,3 +1,4 @@
+import type { CorsFields } from "../route/cors.ts";
 import type { BufferHolder } from "../buffered-bytes.ts";
 import type { StreamEnd } from "./outcome.ts";
 import type { Permit } from "./permit.ts";
@@ -37,8 +38,8 @@ export class Transfer {
   upstreamHeaderMs: number | undefined;
   /** Why the response was aborted midway; undefined if it was not. Set it before ending a response early. */
   abortReason: string | undefined;
-  /** Fields for scripts of other origins, names and values alternating; undefined if CORS is off. */
-  cors: readonly string[] | undefined;
+  /** Fields for scripts of other origins; undefined if CORS is off. */
+  cors: CorsFields | undefined;
   /** Whether the URL may contain a token, which browsers must not repeat in `Referer`. */
   noReferrer = false;
   /** The WebSocket that the request has opened. */

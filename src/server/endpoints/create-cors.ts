@@ -1,4 +1,4 @@
-import type { Cors } from "../../core/route/cors.ts";
+import type { Cors, CorsFields } from "../../core/route/cors.ts";
 import type { Endpoint } from "../../core/request/endpoint.ts";
 import { GateError } from "../../core/request/errors.ts";
 import { onlyValue } from "../../lib/http/header-values.ts";
@@ -15,27 +15,37 @@ export interface CorsOptions {
   readonly maxAgeMs: number;
 }
 
-const NONE: readonly string[] = [];
-const VARIES: readonly string[] = ["Vary", "Origin"];
+const NONE: CorsFields = { backend: [], own: [] };
+const VARIES: CorsFields = { backend: ["Vary", "Origin"], own: ["Vary", "Origin"] };
+/** The fields of Sallyport's own responses that scripts may not read unless they are named (Fetch Standard, §2.2.2). */
+const OWN_FIELDS: readonly string[] = [
+  ...["X-Request-Id", "Retry-After", "RateLimit", "RateLimit-Policy", "WWW-Authenticate"],
+  ...["Allow", "Proxy-Status"],
+];
 
 /** Creates the handling of requests from scripts of other origins. */
 export function createCors(options: CorsOptions): Cors {
   const { credentials, exposeHeaders } = options;
   const allows = originMatcher(options.origins);
   const anyone = options.origins.includes("*");
-  const common = [
+  const common = (exposed: readonly string[]): readonly string[] => [
     ...(credentials ? ["Access-Control-Allow-Credentials", "true"] : []),
-    ...(exposeHeaders.length > 0
-      ? ["Access-Control-Expose-Headers", exposeHeaders.join(", ")]
-      : []),
+    ...(exposed.length > 0 ? ["Access-Control-Expose-Headers", exposed.join(", ")] : []),
   ];
-  const forAnyone = ["Access-Control-Allow-Origin", "*", ...common];
+  const named = new Set(exposeHeaders.map((name) => name.toLowerCase()));
+  const unnamed = OWN_FIELDS.filter((name) => !named.has(name.toLowerCase()));
+  const [ofBackend, ofOwn] = [common(exposeHeaders), common([...exposeHeaders, ...unnamed])];
+  const forOrigin = (origin: string, ...more: readonly string[]): CorsFields => ({
+    backend: ["Access-Control-Allow-Origin", origin, ...ofBackend, ...more],
+    own: ["Access-Control-Allow-Origin", origin, ...ofOwn, ...more],
+  });
+  const forAnyone = forOrigin("*");
   const endpoint = preflightEndpoint(options);
   return {
     fields(origin) {
       if (anyone) return origin === undefined ? NONE : forAnyone;
       if (origin === undefined || !allows(origin)) return VARIES;
-      return ["Access-Control-Allow-Origin", origin, ...common, ...VARIES];
+      return forOrigin(origin, "Vary", "Origin");
     },
     trusts: (origin) => credentials && allows(origin),
     preflight(request) {

@@ -118,7 +118,7 @@ export function send(answer: Answer, request: IncomingRequest, response: Tracked
 
 /** Returns the fields of one of our own answers, with those that the configuration asks for on all of them. */
 export function fieldsOf({ headers }: Answer, { transfer }: TrackedOutgoing): string[] {
-  const fields = [...headers, ...(transfer?.cors ?? [])];
+  const fields = [...headers, ...(transfer?.cors?.own ?? [])];
   if (transfer?.noReferrer !== true) return fields;
   const decided = fields.some(
     (name, at) => at % 2 === 0 && name.toLowerCase() === "referrer-policy",

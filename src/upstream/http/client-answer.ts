@@ -74,7 +74,13 @@ export class ClientAnswer implements TurnTask {
     }
     this.#expected = length === undefined ? -1 : Number(length);
     const { permit, transfer, upstream, settings } = this.#permitted;
-    const fields = clientFields(headers, permit, status, this.#slot.target?.origin, transfer.cors);
+    const fields = clientFields(
+      headers,
+      permit,
+      status,
+      this.#slot.target?.origin,
+      transfer.cors?.backend,
+    );
     this.#response.writeHead(status, statusMessage, fields);
     atEndOfTurn(this);
     const elapsedMs = settings.clock.monotonic() - sentAt;

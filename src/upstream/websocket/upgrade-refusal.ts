@@ -27,7 +27,7 @@ export function forwardRefusal(
   }, permit.route.timeouts?.idle ?? upstream.options.timeouts.idle);
   if (!mayEndWithTrailers(response, status)) delete headers["trailer"];
   response.writeHead(status, statusMessage, [
-    ...clientFields(headers, permit, status, slot.target?.origin, transfer.cors),
+    ...clientFields(headers, permit, status, slot.target?.origin, transfer.cors?.backend),
     ...["Connection", "close"],
   ]);
   message.on("data", (chunk: Buffer) => {

@@ -40,7 +40,7 @@ export function corsSection() {
         .describe("Request headers that they may send"),
       exposeHeaders: headerNames()
         .default(["X-Request-Id"])
-        .describe("Response headers that they may read"),
+        .describe("Headers of the backend's responses that they may read"),
       credentials: flag(false).describe(
         "Whether browsers send cookies and client certificates with these requests",
       ),
