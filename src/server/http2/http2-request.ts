@@ -112,9 +112,15 @@ export class Http2Request implements IncomingRequest {
     });
   }
 
-  /** Ends the stream without an error, since the answer was sent (RFC 9113 §8.1). */
+  /**
+   * Ends the stream without an error once the answer is sent (RFC 9113 §8.1). Node's `close` would wait for that, too, but a
+   * stream that is destroyed meanwhile is then never reset, and nghttp2 writes empty DATA frames for it without end.
+   */
   abandon(): void {
-    if (!this.#stream.closed) this.#stream.close(NO_ERROR);
+    const stream = this.#stream;
+    if (stream.writableEnded && !stream.writableFinished) {
+      stream.once("finish", () => this.abandon());
+    } else if (!stream.closed) stream.close(NO_ERROR);
   }
 
   pause(): this {
