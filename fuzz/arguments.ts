@@ -1,24 +1,37 @@
 import { parseArgs } from "node:util";
 import { CLASS_NAMES, type ClassName, isClassName } from "./classes.ts";
+import { isKind, type Kind, KIND_NAMES, KINDS } from "./storm/kinds.ts";
+
+/** The class whose cases are storms, each with a proxy of its own: see fuzz/storm. */
+const STORM = "storm";
+const NAMES: readonly string[] = [...CLASS_NAMES, STORM];
 
 export const HELP = `Usage: npm run fuzz -- [options]
 
 Sends generated requests to Sallyport over raw sockets, in HTTP/1.1 and HTTP/2, and generated configurations to its
-check, and reports findings. The exit code is 1 if there are any. Nothing leaves this machine.
+check, and reports findings. In the class storm, odd clients meet odd backends. The exit code is 1 if there are findings.
+Nothing leaves this machine.
 
   --seconds S     duration (60)
   --seed N        seed (default: random)
-  --only a,b      kinds of input (${CLASS_NAMES.join(",")}; default: all)
+  --only a,b      kinds of input (${NAMES.join(",")}; default: all)
   --path P        runs only one case of the seed and kind, as printed by a finding
+  --kinds a,b     what storms are made of (default: everything)
+  --without a,b   what storms are not made of
   -h, --help      this text
 
 SALLYPORT_ENTRY names the file to start instead of src/main.ts, such as dist/main.js.
+
+What storms are made of:
+${KIND_NAMES.map((kind) => `  ${kind.padEnd(14)}  ${KINDS[kind]}`).join("\n")}
 `;
 
 export interface Arguments {
   readonly seconds: number;
   readonly seed: number;
   readonly classes: readonly ClassName[];
+  /** What storms are made of; undefined for no storms. */
+  readonly storms: readonly Kind[] | undefined;
   /** One case of one class. */
   readonly single: { readonly name: ClassName; readonly path: string } | undefined;
   readonly help: boolean;
@@ -33,14 +46,18 @@ export function readArguments(args: readonly string[]): Arguments {
       seed: { type: "string" },
       only: { type: "string" },
       path: { type: "string" },
+      kinds: { type: "string" },
+      without: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
     },
   });
-  const classes = values.only === undefined ? CLASS_NAMES : values.only.split(",").map(className);
+  const names = values.only === undefined ? NAMES : values.only.split(",");
+  const classes = names.filter((name) => name !== STORM).map(className);
   return {
     seconds: wholeNumber("seconds", values.seconds, 1, 86_400),
     seed: wholeNumber("seed", values.seed ?? String(Date.now() % SEEDS), 0, SEEDS),
     classes,
+    storms: names.includes(STORM) ? kindsOf(values) : undefined,
     single: values.path === undefined ? undefined : single(values.path, classes),
     help: values.help,
   };
@@ -51,7 +68,18 @@ const SEEDS = 1_000_000_000;
 
 function className(text: string): ClassName {
   if (isClassName(text)) return text;
-  throw new Error(`There is no class "${text}"; there are ${CLASS_NAMES.join(", ")}`);
+  throw new Error(`There is no class "${text}"; there are ${NAMES.join(", ")}`);
+}
+
+function kindsOf(values: { kinds?: string; without?: string }): readonly Kind[] {
+  const kinds = values.kinds?.split(",").map(kind) ?? KIND_NAMES;
+  const without = values.without?.split(",").map(kind) ?? [];
+  return kinds.filter((each) => !without.includes(each));
+}
+
+function kind(text: string): Kind {
+  if (isKind(text)) return text;
+  throw new Error(`There is no kind "${text}"; there are ${KIND_NAMES.join(", ")}`);
 }
 
 function single(path: string, classes: readonly ClassName[]): Arguments["single"] {

@@ -16,6 +16,9 @@ export const FAULT_KINDS = {
   cost: "a request cost far more time than its size justifies",
   memory: "the process uses far more memory than its limits justify",
   trouble: "the process ended, logged an error, or does not report that it is alive",
+  lost: "an innocent neighbour did not get its answer in time",
+  left: "something of clients that left is still there",
+  outlived: "an upload went on although its token had been revoked",
   configuration:
     "the check of a configuration crashed, hung, or reported a problem without its position",
 } as const;

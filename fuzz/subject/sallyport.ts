@@ -12,7 +12,7 @@ import { watchProcess } from "./watched-process.ts";
 export const BODY_BYTES = 64 * 1024;
 
 /** Log lines that must not occur. */
-const ERROR_LINE = /"level":"(?:error|fatal)"/;
+export const ERROR_LINE = /"level":"(?:error|fatal)"/;
 
 /**
  * Starts the product the way users do, with short time limits, in front of a backend.
@@ -124,14 +124,15 @@ function configuration(backend: string, tls: object | "off"): object {
   };
 }
 
-function entry(): string {
+/** Returns the file to start. */
+export function entry(): string {
   return (
     process.env["SALLYPORT_ENTRY"] ?? fileURLToPath(new URL("../../src/main.ts", import.meta.url))
   );
 }
 
 /** Returns the port from the log line with this message; 0 for any other line. */
-function portIn(line: string, message: string): number {
+export function portIn(line: string, message: string): number {
   if (!line.includes(`"msg":"${message}"`)) return 0;
   return Number(/"port":(\d+)/.exec(line)?.[1] ?? 0);
 }

@@ -64,6 +64,14 @@ export async function credentials(): Promise<Credentials> {
   };
 }
 
+/** Returns a function that signs tokens which the proxy accepts. @param claims in addition to the usual ones. */
+export async function signer(): Promise<(claims: object) => string> {
+  const key = keyOf("5a");
+  const kid = await calculateJwkThumbprint(createPublicKey(key));
+  const header = { alg: "EdDSA", kid, typ: "JWT" };
+  return (claims) => signed(key, header, { ...CLAIMS, ...claims });
+}
+
 function encoded(value: unknown): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }

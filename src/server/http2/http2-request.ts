@@ -110,7 +110,10 @@ export class Http2Request implements IncomingRequest {
     });
   }
 
-  /** Ends the stream without an error, since the answer was sent (RFC 9113 §8.1). */
+  /**
+   * Ends the stream without an error once the answer is sent (RFC 9113 §8.1). Node's `close` would wait for that, too, but a
+   * stream that is destroyed meanwhile is then never reset, and nghttp2 writes empty DATA frames for it without end.
+   */
   abandon(): void {
     finishStream(this.#stream);
   }
