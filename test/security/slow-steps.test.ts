@@ -25,11 +25,15 @@ const now = (): number => Math.floor(Date.now() / 1000);
 const foreignToken = (more: object = {}): Promise<string> =>
   signToken(pair, { iss: ISSUER, aud: "orders", sub: "zoe", exp: now() + 600, ...more });
 
+const LIMITED = ["subject", "address"] as const;
+
 /** A server whose questions wait until the test answers them, in order. */
 interface HeldServer {
   readonly server: RemoteServer;
   /** Resolves with a function that answers the next question. */
   next(): Promise<(reply: RemoteReply) => void>;
+  /** Answers every question until a request has its answer, and returns that. */
+  through(asked: Promise<Answer>, reply: RemoteReply): Promise<Answer>;
 }
 
 async function startHeld(): Promise<HeldServer> {
@@ -44,6 +48,15 @@ async function startHeld(): Promise<HeldServer> {
     async next() {
       await until(() => waiting.length > 0);
       return waiting.shift() ?? (() => undefined);
+    },
+    async through(asked, reply) {
+      let ended = false;
+      void asked.finally(() => (ended = true));
+      await until(() => {
+        waiting.shift()?.(reply);
+        return ended;
+      });
+      return asked;
     },
   };
 }
@@ -102,6 +115,10 @@ beforeAll(async () => {
         },
         routes: [
           { name: "checked", path: "/checked", upstream: "app", authorize: "policy" },
+          ...LIMITED.map((by) => ({
+            ...{ name: `by-${by}`, path: `/by-${by}`, upstream: "app", authorize: "policy" },
+            rateLimit: { requests: 1, within: "1m", by },
+          })),
           { name: "rest", path: "/", upstream: "app" },
         ],
       },
@@ -175,6 +192,19 @@ describe("while an authorization server is asked about a caller", () => {
         return status === 200;
       });
     }
+  });
+
+  it.each(LIMITED)("the configuration changes: a rate limit by %s counts it once", async (by) => {
+    const asked = ask(gate, `/by-${by}/x`, { token: await foreignToken() });
+    const reply = await policy.next();
+    await editConfiguration(gate, ({ routes }) => {
+      routes.unshift({ name: `new-for-${by}`, path: `/new-for-${by}`, upstream: "app" });
+    });
+    await done("/-/reload");
+    reply(ALLOWED);
+    expect((await policy.through(asked, ALLOWED)).status).toBe(200);
+    const another = ask(gate, `/by-${by}/x`, { token: await foreignToken() });
+    expect((await policy.through(another, ALLOWED)).status).toBe(429);
   });
 
   it("a later recheck of an open request counts, in whichever order the answers come", async () => {

@@ -20,6 +20,8 @@ export interface DecisionContext {
   readonly dryRun?: true;
   /** The caller that an earlier decision has accepted: their token may have expired since. */
   readonly accepted?: Identity | undefined;
+  /** The decision that this one replaces, because something changed while it was made. */
+  readonly decision?: Decision | undefined;
   /** Records how the token is verified. */
   readonly trace?: VerificationTrace | undefined;
 }

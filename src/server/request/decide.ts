@@ -207,10 +207,11 @@ class Deciding implements Decision {
     return route.auth === "optional" ? this.#countRate(limit, request.network) : undefined;
   }
 
-  /** Counts the request against the rate limit. @returns the refusal; none on a route in monitor mode. */
+  /** Counts the request, once, against the rate limit. @returns the refusal; none on a route in monitor mode. */
   #countRate(limit: RateLimit, key: string): GateError | undefined {
-    if (this.#context.dryRun) return undefined;
-    const { allowed, waitMs } = (this.rate = limit.take(key));
+    const { dryRun, decision: before } = this.#context;
+    if (dryRun) return undefined;
+    const { allowed, waitMs } = (this.rate = before?.rate ?? limit.take(key));
     if (allowed || this.route?.mode === "monitor") return undefined;
     return new GateError("rate_limited", { retryAfter: Math.ceil(waitMs / 1000) });
   }
