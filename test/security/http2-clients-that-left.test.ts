@@ -43,9 +43,14 @@ const head = (
   return frame(FRAME.headers, END_HEADERS | flags, 1, headerBlock([...pseudo, ...fields]));
 };
 
+/** More than the window of a client that has changed nothing, of a stream and of the connection. */
+const LARGE = "x".repeat(300_000);
+
 const script: RawScript = ({ startLine }) =>
   startLine.startsWith("GET")
-    ? { write: request(["HTTP/1.1 200 OK", "Content-Length: 2"], "ok") }
+    ? startLine.includes("/public/large")
+      ? { write: request(["HTTP/1.1 200 OK", `Content-Length: ${LARGE.length}`], LARGE) }
+      : { write: request(["HTTP/1.1 200 OK", "Content-Length: 2"], "ok") }
     : "hang";
 
 /** Bytes of a request that is not complete. */
@@ -121,6 +126,16 @@ describe("Sallyport", () => {
     await until(async () => (await inFlight()) >= COUNT);
     for (const socket of sockets) socket.end();
     await expectEnded(sockets, before);
+  });
+
+  it("ends an answer that is larger than the window of a client that can open it no more", async () => {
+    const sockets = await Promise.all(Array.from({ length: 10 }, open));
+    const whole = Buffer.concat([PREFACE, head("GET", "/public/large", END_STREAM)]);
+    for (const socket of sockets) socket.write(whole);
+    await until(async () => (await inFlight()) >= sockets.length);
+    for (const socket of sockets) socket.end();
+    await until(async () => (await inFlight()) === 0, SOON_MS);
+    await until(() => sockets.every(({ destroyed }) => destroyed), SOON_MS);
   });
 
   it("answers complete requests of a client that sends nothing more, then closes", async () => {

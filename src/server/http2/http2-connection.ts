@@ -49,6 +49,9 @@ const STREAM_BYTES = 6 * 1024;
 /** The number of streams per connection that are not counted, since HTTP/1.1 does not count its one request either. */
 const FREE_STREAMS = 1;
 
+/** How long an answer may stand still when its client can open no window any more, in milliseconds. */
+const STUCK_MS = 1_000;
+
 /** The `head` of an upgrade: all data after the request's head is read from the stream. */
 const NOTHING = Buffer.alloc(0);
 
@@ -153,11 +156,20 @@ export class Http2Connection implements BufferHolder {
       if (refuseUnderWay(response, "request_timeout", realm())) {
         observer.requestRefused("request_timeout");
       }
-    } else if (response.stalledFor(now) > stall) {
+    } else if (response.stalledFor(now) > (this.#isStuck(response) ? STUCK_MS : stall)) {
       observer.requestRefused("stalled");
       response.blame("stalled");
       response.abort();
     }
+  }
+
+  /**
+   * Whether the client can no longer take an answer: it has bytes that wait for a window, and a client that sends nothing more
+   * opens none. It may have left: nothing is written to it that would show that.
+   */
+  #isStuck({ writableLength, writableEnded }: Http2Response): boolean {
+    if (!this.#ended) return false;
+    return writableLength > 0 || writableEnded || this.#session.state.remoteWindowSize === 0;
   }
 
   /** Whether the client floods the connection with frames without data: PING, SETTINGS, WINDOW_UPDATE, empty DATA. */
