@@ -200,6 +200,11 @@ describe("refused", () => {
       route("require: { claims: [{ claim: a, equals: }] }"),
       "routes[0].require.claims[0].equals",
     ],
+    ...["${query:name", "${path}", "${query:a{b}"].map((name): [string, string, string] => [
+      `${name} in what a review is about`,
+      `${SMALLEST}authorization: { rbac: { kind: subjectAccessReview, issuers: [sallyport], resource: { name: "$${name}" } } }\n`,
+      "authorization.rbac.resource.name",
+    ]),
     [
       "an issuer that is not trusted",
       route("require: { issuers: [a] }"),
