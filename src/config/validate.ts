@@ -22,7 +22,7 @@ export type Validation =
 export function validate(
   written: unknown,
   texts: readonly YamlPath[],
-  context: InterpolationContext,
+  context: Pick<InterpolationContext, "directory" | "env">,
 ): Validation {
   const parse = (value: unknown) =>
     withPathsFrom(context.directory, () =>

@@ -201,6 +201,35 @@ describe("nginx", () => {
     );
   });
 
+  it("says what check refuses: a public location that reaches the whole backend", async () => {
+    const open = `server {
+      listen 80; auth_request /auth;
+      location = /auth { internal; proxy_pass http://127.0.0.1:9000; }
+      location /public/ { auth_request off; proxy_pass http://127.0.0.1:8080/; }
+      location / { proxy_pass http://127.0.0.1:8080; }
+    }`;
+    const args = ["migrate", "--from", "nginx", "--file", "-"];
+    const result = await migrated(args.slice(1), {}, open);
+    expect(result.report).toContainEqual({
+      ...{ setting: "routes[0].rewrite", result: "changed" },
+      words: expect.stringMatching(
+        /^sallyport check refuses this: creates two ways to \/ of the backend: GET \/public\/ is public .*\(rewrite to/,
+      ) as unknown,
+    });
+    const { out, err } = await command(args, {}, open);
+    expect(err).toMatch(
+      /Changed: review these[^]*routes\[0\]\.rewrite +sallyport check refuses this/,
+    );
+    const refused = await checked(out, await namedFiles());
+    expect(refused.code).toBe(78);
+    expect(refused.err).toContain("creates two ways to /");
+  });
+
+  it("says nothing of that kind about what check accepts", async () => {
+    const { report } = await migrated(["--from", "nginx", "--file", "-"], {}, conf);
+    expect(report.filter(({ words }) => words.includes("check refuses"))).toEqual([]);
+  });
+
   it.each(["server {", "}", "server { listen 80; }", "listen 80", "a {".repeat(30)])(
     "reports the problem with %j",
     async (text) => {

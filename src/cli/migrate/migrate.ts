@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { text as textOf } from "node:stream/consumers";
 import { Document, isMap, isScalar, isSeq, visit } from "yaml";
+import { pathName } from "../../config/path-problem.ts";
+import { validate } from "../../config/validate.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { parseFlags } from "../arguments.ts";
@@ -50,7 +52,9 @@ For oauth2-proxy, the environment variables OAUTH2_PROXY_… are read, too.`,
     const format = formatFrom(flags.format, ["text", "json"]);
     const file = flags.file === undefined ? undefined : await read(flags.file, terminal);
     const sources = { file, flags: flags.flags, env: terminal.env };
-    const { configuration, report } = TRANSLATORS[kind](sources);
+    const migration = TRANSLATORS[kind](sources);
+    reportRefusals(migration, terminal);
+    const { configuration, report } = migration;
     if (format === "json") {
       terminal.out(`${JSON.stringify({ configuration, report }, undefined, 2)}\n`);
     } else {
@@ -61,6 +65,19 @@ For oauth2-proxy, the environment variables OAUTH2_PROXY_… are read, too.`,
     return flags.strict === true && lost ? EXIT.failed : EXIT.done;
   },
 };
+
+/**
+ * Reports what `check` will refuse in the translated configuration: what the other proxy allows is sometimes a way around
+ * its own protection, which only the operator can close.
+ */
+function reportRefusals(to: Migration, { env }: Terminal): void {
+  const written: unknown = JSON.parse(JSON.stringify(to.configuration));
+  const { problems } = validate(written, [], { env, directory: process.cwd() });
+  for (const { path, message, hint } of problems) {
+    const more = hint === undefined ? "" : ` (${hint})`;
+    to.changed(pathName(path), `sallyport check refuses this: ${message}${more}`);
+  }
+}
 
 /** The value of `--flags` begins with a dash itself, so the parser needs the form `--flags=…`. */
 function joined(args: readonly string[]): string[] {

@@ -74,7 +74,7 @@ function accessKeys() {
 function route() {
   return z
     .strictObject({
-      name: name().describe("Name of the route in metrics and logs"),
+      name: name().describe("Name of the route in metrics and logs: 1 to 64 of a-z, 0-9, _ and -"),
       ...matching(),
       ...networkKeys(),
       paths: paths(),
