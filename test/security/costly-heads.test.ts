@@ -40,6 +40,28 @@ const HEADS: readonly (readonly [string, (bytes: number) => Head])[] = [
     (bytes) => ({ target: `/places/a?${"%&".repeat(bytes / 2)}` }),
   ],
   [
+    "question marks in a Referer",
+    (bytes) => ({ target: "/places/a", lines: [`Referer: ${"?".repeat(bytes)}`] }),
+  ],
+  [
+    "proxies in a trusted X-Forwarded-For",
+    (bytes) => ({
+      ...{ target: "/public/a", trusted: true },
+      lines: [`X-Forwarded-For: ${"::1,".repeat(bytes / 4)}::1`],
+    }),
+  ],
+  [
+    "commas in a header that many routes compare",
+    (bytes) => ({ target: "/tenants/a", lines: [`X-Tenant: ${",".repeat(bytes)}`] }),
+  ],
+  [
+    "commas in a header that many routes compare, for many readings of a path",
+    (bytes) => ({
+      ...{ target: `/tenants${DELIMITERS.repeat(5)}` },
+      lines: [`X-Tenant: ${",".repeat(bytes)}`],
+    }),
+  ],
+  [
     "a request line with a wrong version",
     (bytes) => ({ target: `/${"a".repeat(bytes)} HTTP/1.x\r\nX:` }),
   ],

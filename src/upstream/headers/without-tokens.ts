@@ -57,10 +57,14 @@ export function withoutTokensInUrl(text: string, names: readonly string[]): stri
   return withoutFieldsIn(plain, names) === plain ? left : left.slice(0, begin);
 }
 
-/** Every `?` may begin a query: some proxies join several URLs. */
+/** Every `?` may begin a query: some proxies join several URLs. Most of thousands of `?` begin none that can hold a name. */
 function withoutFieldsIn(text: string, names: readonly string[]): string {
   const [path = "", ...queries] = text.split("?");
-  return path + queries.map((query) => withoutQueryFields(`?${query}`, names)).join("");
+  const shortest = Math.min(...names.map(({ length }) => length));
+  const left = queries.map((query) =>
+    query.length < shortest ? `?${query}` : withoutQueryFields(`?${query}`, names),
+  );
+  return path + left.join("");
 }
 
 function removed(fields: readonly string[], places: TokenPlaces): string[] {
