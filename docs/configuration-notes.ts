@@ -22,7 +22,7 @@ answers 400 (\`underscore_header\`). The same holds for trailers, which only bac
 Behind a trusted proxy, the client is the last address of \`X-Forwarded-For\`, with or without port, that is not in
 \`server.trustedProxies\`; Sallyport reads no other header for this. The backend gets \`X-Forwarded-For\`, \`-Proto\`, \`-Host\`, \`-Port\`,
 \`Forwarded\` and \`X-Real-IP\` from a trusted proxy. Other headers in which proxies report a request (\`X-Original-URL\`, \`X-Rewrite-URL\`,
-\`X-Forwarded-Prefix\`, \`X-Forwarded-Uri\`, \`SCRIPT_NAME\`, \`CF-Connecting-IP\` and the like) pass only if \`server.trustedHeaders\` names them, in
+\`X-Forwarded-Prefix\`, \`X-Forwarded-Uri\`, \`SCRIPT_NAME\`, \`CF-Connecting-IP\`, \`Client-Cert\` and the like) pass only if \`server.trustedHeaders\` names them, in
 exactly this spelling: most proxies pass on what they do not know, so a client could name a protected path in them on a public route. List
 only headers that your proxy sets itself or removes. \`server.tls.clientCertificates.caFile\` must include the root
 certificates. [Operations](../operations.md#sizing) says what connections cost, and how many fit in a container. The [security
