@@ -102,12 +102,12 @@ With \`paths: encoded\`, a route also accepts paths with encoded delimiters, as 
 (\`/projects/group%2Fproject\`) and npm (\`/@scope%2Fname\`); with \`asSent\`, also \`//\`, \`;\`, and \`[ ] { } | ^\`, as in matrix
 parameters. The backend gets them unchanged; encoded letters, digits and \`- . _ ~\` are decoded, as on other routes. Dot segments, double
 encoding, control characters and bytes that are not UTF-8 still get 400 in any spelling. So does a path that would match another route if
-the backend decoded it, merged its slashes, or cut parameters off: the backend must not read the path differently from Sallyport.
+the backend decoded it, merged its slashes, cut parameters off, or took what follows a \`//\` at the beginning for a host: the backend must not read the path differently from Sallyport.
 
 \`headers\` match if the request has exactly one field of each name, with exactly this value. Clients control headers: \`check\` warns if a
 client can avoid the token requirement by a header, or if a route by \`headers\` is stricter than the one to the same upstream that the request
 would match without them. A backend may find the value where Sallyport does not: in one of several fields, in a list, in another case, in quotes, before
-a \`;\`, or in a header with \`_\` for \`-\`. If the route that Sallyport finds would then admit callers whom the other one refuses, the request
+or after a \`;\`, or in a header with \`_\` for \`-\`. If the route that Sallyport finds would then admit callers whom the other one refuses, the request
 gets 400 (\`ambiguous_header\`). Backends that also read \`1\` or \`yes\` as \`true\` need the same requirements on both routes. Request trailers
 with these names do not reach the backend. \`allow\` and \`deny\` apply to the client's address, which trusted proxies may name;
 \`deny\` wins. They also apply to public routes. \`concurrency\` counts requests, including WebSockets, from the decision until the response

@@ -28,6 +28,10 @@ const HEADS: readonly (readonly [string, (bytes: number) => Head])[] = [
     (bytes) => ({ target: `/sent${DELIMITERS.repeat(bytes / DELIMITERS.length)}x` }),
   ],
   [
+    "a path of delimiters that may begin with a host",
+    (bytes) => ({ target: `//x/%5C${DELIMITERS.repeat(bytes / DELIMITERS.length)}` }),
+  ],
+  [
     "slashes inside a trusted X-Forwarded-Prefix",
     (bytes) => ({
       target: "/prefixed/a",
