@@ -24,7 +24,7 @@ export interface ComparedHeader {
 
 /** @param name in lower case. */
 export function comparedHeader(name: string, value: string): ComparedHeader {
-  return { name, value, folded: foldedName(name), elements: elementsOf(value) };
+  return { name, value, folded: foldedName(name), elements: elementsOf(name, value) };
 }
 
 /** The fields that a request sent under one name. */
@@ -45,7 +45,7 @@ class SentFields {
 
   get elements(): ReadonlySet<string> {
     return (this.#elements ??= new Set(
-      this.fields.flatMap((text, at) => (at % 2 === 0 ? [] : elementsOf(text))),
+      this.fields.flatMap((text, at) => (at % 2 === 0 ? [] : partsOf(text, /[,;]/))),
     ));
   }
 }
@@ -66,7 +66,7 @@ function fieldsSent(rawHeaders: readonly string[], folded: string): SentFields {
 
 /**
  * Compares a header: true if exactly one field has this name and this value, "otherwise" if another reader could find the
- * value all the same. Readers take the first or the last of several fields, or join them; read a list, quotes or parameters;
+ * value all the same. Readers take the first or the last of several fields, or join them; read a list, cookies, quotes or parameters;
  * ignore case; or do not distinguish `_` and `-` in names.
  *
  * @param rawHeaders names and values, alternating; never changed.
@@ -82,13 +82,19 @@ export function hasHeader(
   return elements.every((element) => sent.elements.has(element)) && "otherwise";
 }
 
-/** The elements of a list, without quotes, parameters and differences in case. */
-function elementsOf(value: string): string[] {
+/** The elements of a list, without parameters. Cookies are separated by semicolons. */
+function elementsOf(name: string, value: string): string[] {
+  if (name === "cookie") return partsOf(value, ";");
+  return partsOf(value, ",").map((element) => (element.split(";", 1)[0] ?? "").trim());
+}
+
+/** The parts of a value, without quotes and differences in case. Python also strips U+0085, which is no blank to JavaScript. */
+function partsOf(value: string, separator: string | RegExp): string[] {
   return value
     .toLowerCase()
-    .replaceAll('"', "")
-    .split(",")
-    .map((element) => (element.split(";", 1)[0] ?? "").trim());
+    .replaceAll(/["\u0085]/g, "")
+    .split(separator)
+    .map((part) => part.trim());
 }
 
 /**
