@@ -22,7 +22,7 @@ answers 400 (\`underscore_header\`). The same holds for trailers, which only bac
 Behind a trusted proxy, the client is the last address of \`X-Forwarded-For\`, with or without port, that is not in
 \`server.trustedProxies\`; Sallyport reads no other header for this. The backend gets \`X-Forwarded-For\`, \`-Proto\`, \`-Host\`, \`-Port\`,
 \`Forwarded\` and \`X-Real-IP\` from a trusted proxy. Other headers in which proxies report a request (\`X-Original-URL\`, \`X-Rewrite-URL\`,
-\`X-Forwarded-Prefix\`, \`X-Forwarded-Uri\`, \`SCRIPT_NAME\`, \`CF-Connecting-IP\` and the like) pass only if \`server.trustedHeaders\` names them, in
+\`X-Forwarded-Prefix\`, \`X-Forwarded-Uri\`, \`SCRIPT_NAME\`, \`CF-Connecting-IP\`, \`Client-Cert\` and the like) pass only if \`server.trustedHeaders\` names them, in
 exactly this spelling: most proxies pass on what they do not know, so a client could name a protected path in them on a public route. List
 only headers that your proxy sets itself or removes. \`server.tls.clientCertificates.caFile\` must include the root
 certificates. [Operations](../operations.md#sizing) says what connections cost, and how many fit in a container. The [security
@@ -102,12 +102,12 @@ With \`paths: encoded\`, a route also accepts paths with encoded delimiters, as 
 (\`/projects/group%2Fproject\`) and npm (\`/@scope%2Fname\`); with \`asSent\`, also \`//\`, \`;\`, and \`[ ] { } | ^\`, as in matrix
 parameters. The backend gets them unchanged; encoded letters, digits and \`- . _ ~\` are decoded, as on other routes. Dot segments, double
 encoding, control characters and bytes that are not UTF-8 still get 400 in any spelling. So does a path that would match another route if
-the backend decoded it, merged its slashes, or cut parameters off: the backend must not read the path differently from Sallyport.
+the backend decoded it, merged its slashes, cut parameters off, or took what follows a \`//\` at the beginning for a host: the backend must not read the path differently from Sallyport.
 
 \`headers\` match if the request has exactly one field of each name, with exactly this value. Clients control headers: \`check\` warns if a
 client can avoid the token requirement by a header, or if a route by \`headers\` is stricter than the one to the same upstream that the request
 would match without them. A backend may find the value where Sallyport does not: in one of several fields, in a list, in another case, in quotes, before
-a \`;\`, or in a header with \`_\` for \`-\`. If the route that Sallyport finds would then admit callers whom the other one refuses, the request
+or after a \`;\`, or in a header with \`_\` for \`-\`. If the route that Sallyport finds would then admit callers whom the other one refuses, the request
 gets 400 (\`ambiguous_header\`). Backends that also read \`1\` or \`yes\` as \`true\` need the same requirements on both routes. Request trailers
 with these names do not reach the backend. \`allow\` and \`deny\` apply to the client's address, which trusted proxies may name;
 \`deny\` wins. They also apply to public routes. \`concurrency\` counts requests, including WebSockets, from the decision until the response

@@ -114,7 +114,7 @@ const target = fc.oneof(
 const NAMES = [
   ...["X-Forwarded-For", "X-Forwarded-Prefix", "X-Forwarded-Host", "X-Forwarded-Proto"],
   ...["X-Forwarded-Port", "Forwarded", "X-Real-IP", "Via", "CDN-Loop", "Cookie", "Cookie"],
-  ...["Origin", "Referer", "Authorization", "X-Token", "X-Request-Id", "Connection"],
+  ...["Origin", "Referer", "Authorization", "X-Token", "X-Tenant", "X-Request-Id", "Connection"],
   ...["Access-Control-Request-Headers", "Sec-WebSocket-Protocol", "Sec-WebSocket-Extensions"],
   ...["traceparent", "tracestate", "Accept", "Accept-Encoding", "Content-Type", "Cache-Control"],
   ...["Sec-Fetch-Site", "Expect", "Range", "If-None-Match", "TE", "Trailer", "Link", "Priority"],
@@ -199,7 +199,16 @@ const head: fc.Arbitrary<Head> = fc
     fc.oneof(
       target.map((target): Head => ({ target })),
       fc
-        .tuple(fc.constantFrom("/places/a?b", "/prefixed/a", "/sent/a%20;b", "/public/a"), lines)
+        .tuple(
+          fc.constantFrom(
+            "/places/a?b",
+            "/prefixed/a",
+            "/sent/a%20;b",
+            "/public/a",
+            "/tenants/a%2F;b",
+          ),
+          lines,
+        )
         .map(([target, lines]): Head => ({ target, lines })),
       answered.map((answered): Head => ({ target: "/prefixed/a", answered })),
     ),

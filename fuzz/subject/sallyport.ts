@@ -98,6 +98,12 @@ const COSTLY_ROUTES = [
       ...[{ query: "token" }, { websocketProtocol: true }],
     ],
   },
+  // Each of them compares the same header, for each reading of a path.
+  ...Array.from({ length: 40 }, (_, at) => ({
+    ...{ name: `tenant-${at}`, path: "/tenants/", auth: "none", paths: "asSent", upstream: "app" },
+    headers: { "X-Tenant": `tenant-${at}` },
+  })),
+  { name: "tenants", path: "/tenants/", auth: "none", paths: "asSent", upstream: "app" },
 ];
 
 function configuration(backend: string, tls: object | "off"): object {
@@ -106,7 +112,7 @@ function configuration(backend: string, tls: object | "off"): object {
       listen: "127.0.0.1:0",
       tls,
       http2: true,
-      ...{ trustedProxies: [TRUSTED], proxyProtocol: "accept" },
+      ...{ trustedProxies: [TRUSTED, "::1"], proxyProtocol: "accept" },
       limits: { bodyBytes: `${BODY_BYTES}B`, headers: 256 },
       timeouts: { header: "1s", request: "2s" },
       drain: { delay: "0s", timeout: "1s" },

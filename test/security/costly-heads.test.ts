@@ -28,6 +28,10 @@ const HEADS: readonly (readonly [string, (bytes: number) => Head])[] = [
     (bytes) => ({ target: `/sent${DELIMITERS.repeat(bytes / DELIMITERS.length)}x` }),
   ],
   [
+    "a path of delimiters that may begin with a host",
+    (bytes) => ({ target: `//x/%5C${DELIMITERS.repeat(bytes / DELIMITERS.length)}` }),
+  ],
+  [
     "slashes inside a trusted X-Forwarded-Prefix",
     (bytes) => ({
       target: "/prefixed/a",
@@ -38,6 +42,28 @@ const HEADS: readonly (readonly [string, (bytes: number) => Head])[] = [
   [
     "broken encodings in the names of a query",
     (bytes) => ({ target: `/places/a?${"%&".repeat(bytes / 2)}` }),
+  ],
+  [
+    "question marks in a Referer",
+    (bytes) => ({ target: "/places/a", lines: [`Referer: ${"?".repeat(bytes)}`] }),
+  ],
+  [
+    "proxies in a trusted X-Forwarded-For",
+    (bytes) => ({
+      ...{ target: "/public/a", trusted: true },
+      lines: [`X-Forwarded-For: ${"::1,".repeat(bytes / 4)}::1`],
+    }),
+  ],
+  [
+    "commas in a header that many routes compare",
+    (bytes) => ({ target: "/tenants/a", lines: [`X-Tenant: ${",".repeat(bytes)}`] }),
+  ],
+  [
+    "commas in a header that many routes compare, for many readings of a path",
+    (bytes) => ({
+      ...{ target: `/tenants${DELIMITERS.repeat(5)}` },
+      lines: [`X-Tenant: ${",".repeat(bytes)}`],
+    }),
   ],
   [
     "a request line with a wrong version",

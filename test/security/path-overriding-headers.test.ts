@@ -4,7 +4,9 @@
  * passed on `X-Forwarded-Prefix` from anyone (GHSA-6384-m2mw-rf54). With one of these, a request for a public path is
  * a request for a protected one, or vice versa. Others name another client (`X-Client-IP`), or a proxy for the
  * backend's own requests (`Proxy`, CVE-2016-5385). gunicorn takes `SCRIPT_NAME` from every peer on the loopback, and cuts
- * it off the path. They decide nothing here, and do not reach the backend in any spelling. A trusted proxy passes on
+ * it off the path. Rack and Plack build the path of a file from `X-Accel-Mapping` (CVE-2025-61780, CVE-2026-7381), Ktor and Yii
+ * believe `Front-End-Https`, Keycloak and Tomcat a certificate in `SSL-Client-Cert` (RFC 9440 has `Client-Cert`).
+ * They decide nothing here, and do not reach the backend in any spelling. A trusted proxy passes on
  * what it does not know, so from it, too, only those pass that `server.trustedHeaders` names, in exactly this spelling.
  */
 import { describe, expect, it } from "vitest";
@@ -28,6 +30,13 @@ const NAMES = [
   ...["True-Client-IP", "X-True-Client-IP", "CF-Connecting-IP", "X-Cluster-Client-IP"],
   ...["X-Originating-IP", "Fastly-Client-IP", "X-Remote-IP", "X-Original-Forwarded-For", "Proxy"],
   ...["X-Forwarded-Context", "X-Script-Name", "Script-Name", "Path-Info"],
+  ...["X-Accel-Mapping", "X-Sendfile-Type", "X-Replaced-Path", "X-WAWS-Unencoded-URL"],
+  ...["X-MS-Original-URL", "X-HTTP-Host-Override", "Front-End-Https", "X-Url-Scheme", "X-Scheme"],
+  ...["X-ARR-SSL", "CloudFront-Forwarded-Proto", "CloudFront-Viewer-Address", "Client-Cert"],
+  ...["Client-Cert-Chain", "X-Client-Cert", "SSL-Client-Cert", "SSL-Client-Verify"],
+  ...["X-SSL-Client-CN", "X-ARR-ClientCert", "WL-Proxy-Client-Cert", "WL-Proxy-Client-IP"],
+  ...["Proxy-Client-IP", "Fly-Client-IP", "CF-Connecting-IPv6", "X-Azure-ClientIP"],
+  ...["X-Azure-SocketIP", "X-Envoy-External-Address", "X-AppEngine-User-IP"],
 ] as const;
 const spellings = (name: string): string[] =>
   name.includes("-") ? [name, name.replaceAll("-", "_").toLowerCase()] : [name];
@@ -51,8 +60,14 @@ const UPGRADE = [
   "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
 ];
 
+/** There are more names than the usual limit. */
+const limits = { headers: 200 };
+
 describe("Sallyport", () => {
-  const standing = useSallyport(undefined, { withoutToken: true });
+  const standing = useSallyport(undefined, {
+    withoutToken: true,
+    config: { server: { limits } },
+  });
 
   it("requires a token even if a header names a public path", async () => {
     const { gate, backend } = standing();
@@ -108,7 +123,7 @@ const WAYS: readonly (readonly [string, (gate: Front) => Promise<number>])[] = [
 const behindProxy = (more: object) => ({
   withoutToken: true,
   config: {
-    server: { http2: true, trustedProxies: ["127.0.0.0/8"], limits: { headers: 200 }, ...more },
+    server: { http2: true, trustedProxies: ["127.0.0.0/8"], limits, ...more },
   },
 });
 
@@ -146,7 +161,10 @@ describe("Sallyport that trusts a header of proxies, but not this client", () =>
   const standing = useSallyport(undefined, {
     withoutToken: true,
     config: {
-      server: { http2: true, trustedProxies: ["192.0.2.1"], trustedHeaders: ["X-Original-URL"] },
+      server: {
+        ...{ http2: true, trustedProxies: ["192.0.2.1"], limits },
+        trustedHeaders: ["X-Original-URL"],
+      },
     },
   });
 

@@ -21,6 +21,10 @@ const routes = [
     ...{ name: "json", path: "/json", upstream: "app", headers: { Accept: "application/json" } },
     require: { groups: { any: ["admins"] } },
   },
+  {
+    ...{ name: "cookie", path: "/cookie", upstream: "app", headers: { Cookie: "admin=1; b=2" } },
+    require: { groups: { any: ["admins"] } },
+  },
   { name: "rest", path: "/", upstream: "app" },
 ];
 
@@ -35,6 +39,9 @@ const EVASIONS: readonly (readonly [string, readonly string[]])[] = [
   ["with an underscore, too", ["X-Admin: false", "x_admin: true"]],
   ["in quotes", ['X-Admin: "true"']],
   ["with a parameter", ["X-Admin: true;q=1"]],
+  ["as a parameter", ["X-Admin: false; true"]],
+  ["before a blank of Latin-1", ["X-Admin: true\u00a0"]],
+  ["before a line end of Latin-1", ["X-Admin: true\u0085"]],
 ];
 const PASSING: readonly (readonly string[])[] = [
   [],
@@ -106,6 +113,39 @@ describe("Sallyport", () => {
     expect(await overHttp1(list, "/other")).toBe(200);
     expect(await overHttp1(list, "/json")).toBe(400);
     expect(await overHttp1(["Accept: application/json"], "/json")).toBe(403);
+  });
+});
+
+describe("Sallyport with a route by a cookie", () => {
+  const standing = useSallyport(undefined, { config: { server: { http2: true }, routes } });
+  const overHttp1 = async (cookies: readonly string[]): Promise<number> => {
+    const { gate } = standing();
+    const head = [
+      "GET /cookie HTTP/1.1",
+      ...["Host: localhost", `Authorization: Bearer ${gate.token}`],
+    ];
+    const fields = cookies.map((cookie) => `Cookie: ${cookie}`);
+    return (await exchange(gate, request([...head, ...fields]))).last.status;
+  };
+  const overHttp2 = async (cookie: string[]): Promise<number> => {
+    const { gate } = standing();
+    await using client = await connectHttp2(gate);
+    const authorization = `Bearer ${gate.token}`;
+    return (await client.ask({ ":path": "/cookie", authorization, cookie })).status;
+  };
+
+  it.each([
+    [403, ["admin=1; b=2"]],
+    [400, ["b=2; admin=1"]],
+    [400, ["a=0; admin=1; b=2"]],
+    [400, ["admin=1;b=2"]],
+    [400, ["admin=1", "b=2", "c=3"]],
+    [200, ["admin=1"]],
+    [200, ["admin=2; b=2"]],
+    [200, ["xadmin=1; b=2"]],
+  ])("%i: %j", async (status, cookies) => {
+    expect(await overHttp1(cookies)).toBe(status);
+    expect(await overHttp2(cookies)).toBe(status);
   });
 });
 

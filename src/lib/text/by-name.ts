@@ -9,7 +9,10 @@ export function rememberedByName<Made>(make: (name: string) => Made): (name: str
     const before = known.get(name);
     if (before !== undefined) return before;
     const made = make(name);
-    if (known.size < MAX_NAMES && name.length <= MAX_LENGTH) known.set(name, made);
+    if (name.length > MAX_LENGTH) return made;
+    // Else the first thousand names of a stranger would stay, and the usual ones be worked out for every request.
+    if (known.size >= MAX_NAMES) known.clear();
+    known.set(name, made);
     return made;
   };
 }

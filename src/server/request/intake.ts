@@ -203,6 +203,9 @@ function isLoop(passed: string): boolean {
   return count >= MOST_PASSED;
 }
 
+/** The addresses of `X-Forwarded-For` that are looked at. To parse 4,000 times `::1` takes 10 ms. */
+const MOST_PROXIES = 64;
+
 /**
  * Returns the rightmost address of `X-Forwarded-For` that is not a trusted proxy. If the list ends before, or holds
  * something else than an address, returns the last proxy.
@@ -213,7 +216,7 @@ function clientBehind(
   { trustedProxies, unknown }: IntakeOptions,
 ): string {
   let client = peer;
-  for (const entry of (list ?? "").split(",").toReversed()) {
+  for (const entry of (list ?? "").split(",").slice(-MOST_PROXIES).toReversed()) {
     const address = parseAddress(entry.trim());
     if (address === undefined) {
       unknown?.(client, list);

@@ -12,12 +12,23 @@ export const FORWARDED_NAMES: ReadonlySet<string> = new Set([
   "x-real-ip",
 ]);
 
-/**
- * Headers in which proxies report the original request and its client, and those by which a backend takes another path
- * than that of the request line: gunicorn cuts `SCRIPT_NAME` off it, from every peer on the loopback.
- */
-const PROXY_FAMILIES =
-  /^(?:x-(?:forwarded|original|envoy-original|rewrite)(?:-|$)|forwarded-for$|(?:x-)?script-name$|path-info$|(?:x-)?(?:true-client|cluster-client|client|remote|originating)-ip$|(?:cf-connecting|fastly-client)-ip$)/;
+/** Headers in which proxies report the original request and its client: they name several by the same words. */
+const PROXY_FAMILIES = [
+  /^x-(?:forwarded|original|envoy-original|rewrite)(?:-|$)/,
+  // The client's address.
+  /^forwarded-for$|(?:^|-)(?:client|connecting|remote|originating|real)-ip(?:v6)?$/,
+  /^(?:x-azure-(?:client|socket)ip|x-envoy-external-address|cloudfront-viewer-address)$/,
+  /^x-appengine-(?:user-ip|remote-addr)$/,
+  // Its certificate (RFC 9440): a proxy must remove what it did not set.
+  /^(?:x-)?ssl-client-|^(?:(?:x|wl-proxy)-)?client-cert(?:-|$)|^x-arr-clientcert$/,
+  // The scheme and the host.
+  /^(?:front-end-https|(?:x-)?url-scheme|x-scheme|x-arr-ssl|cloudfront-forwarded-proto)$/,
+  /^x-http-host-override$/,
+  // Another path than that of the request line: gunicorn cuts `SCRIPT_NAME` off it, from every peer on the loopback.
+  /^(?:(?:x-)?script-name|path-info|x-replaced-path|x-waws-unencoded-url|x-ms-original-url)$/,
+  // The path of the file that a server in between is to send instead (CVE-2025-61780, CVE-2026-7381).
+  /^x-(?:accel-mapping|sendfile-type)$/,
+];
 
 /**
  * Whether a header is one that only a proxy may send, and that passes from a trusted one if `server.trustedHeaders` names
@@ -26,7 +37,8 @@ const PROXY_FAMILIES =
  * @param folded a `foldedName`.
  */
 export function comesFromProxies(folded: string): boolean {
-  return PROXY_FAMILIES.test(folded) && !FORWARDED_NAMES.has(folded) && !identifiesCaller(folded);
+  if (FORWARDED_NAMES.has(folded) || identifiesCaller(folded)) return false;
+  return PROXY_FAMILIES.some((family) => family.test(folded));
 }
 
 /** Hop-by-hop headers (RFC 9110 §7.6.1), and headers that the proxy writes itself. */

@@ -34,7 +34,6 @@ export function withoutTokens(fields: string[], places: TokenPlaces): string[] {
 /** Headers in which browsers and libraries repeat the URL of a page (`Ping-From`: HTML, hyperlink auditing). */
 const URL_HEADERS: ReadonlySet<string> = new Set([
   ...["referer", "ping-from", "ping-to", "hx-current-url", "turbolinks-referrer", "next-url"],
-  "x-waws-unencoded-url",
 ]);
 
 /** Whether a header may repeat a URL with its query. @param folded a `foldedName`. */
@@ -57,10 +56,14 @@ export function withoutTokensInUrl(text: string, names: readonly string[]): stri
   return withoutFieldsIn(plain, names) === plain ? left : left.slice(0, begin);
 }
 
-/** Every `?` may begin a query: some proxies join several URLs. */
+/** Every `?` may begin a query: some proxies join several URLs. Most of thousands of `?` begin none that can hold a name. */
 function withoutFieldsIn(text: string, names: readonly string[]): string {
   const [path = "", ...queries] = text.split("?");
-  return path + queries.map((query) => withoutQueryFields(`?${query}`, names)).join("");
+  const shortest = Math.min(...names.map(({ length }) => length));
+  const left = queries.map((query) =>
+    query.length < shortest ? `?${query}` : withoutQueryFields(`?${query}`, names),
+  );
+  return path + left.join("");
 }
 
 function removed(fields: readonly string[], places: TokenPlaces): string[] {

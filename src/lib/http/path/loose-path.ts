@@ -52,13 +52,21 @@ function spellingOf(form: string): LoosePath["spelling"] | undefined {
   return AS_SENT_FORM.test(form) ? "asSent" : undefined;
 }
 
+/**
+ * Whoever parses a target as a URL, as by `new URL(target, base)`, PHP's `parse_url` and Python's `urlsplit`, takes what
+ * follows `//` for a host (RFC 3986 §4.2).
+ */
+const withoutHost = (path: string): string => path.replace(/^\/\/+[^/]*/, "") || "/";
+
 /** The changes that backends make to a path that is not in the strict form. */
 const CHANGES: readonly ((path: string) => string)[] = [
+  withoutHost,
   (path) =>
     path.replaceAll(/%([2-7][0-9A-F])/g, (_all, hex: string) =>
       String.fromCharCode(Number.parseInt(hex, 16)),
     ),
   (path) => path.replaceAll("\\", "/"),
+  withoutHost,
   (path) => path.replace(/[?#].*$/s, ""),
   (path) => path.replaceAll(/;[^/]*/g, ""),
   (path) => path.replaceAll(/\/{2,}/g, "/"),
@@ -66,7 +74,7 @@ const CHANGES: readonly ((path: string) => string)[] = [
   (path) => withoutEnd(path, " "),
 ];
 
-/** The last result: intake and then the decision need the readings of the same path, which are up to 32 times its size. */
+/** The last result: intake and then the decision need the readings of the same path, which are up to 128 times its size. */
 let last: { readonly matchPath: string; readonly readings: readonly string[] } | undefined;
 
 /**
