@@ -138,6 +138,15 @@ describe("Sallyport", () => {
     await until(() => sockets.every(({ destroyed }) => destroyed), SOON_MS);
   });
 
+  it("ends a request that a backend leaves open, since the client cannot be seen to leave", async () => {
+    const sockets = await Promise.all(Array.from({ length: 10 }, open));
+    const whole = Buffer.concat([PREFACE, head("PUT", "/public/x", END_STREAM)]);
+    for (const socket of sockets) socket.write(whole);
+    await until(async () => (await inFlight()) >= sockets.length);
+    for (const socket of sockets) socket.end(() => socket.destroy());
+    await until(async () => (await inFlight()) === 0, SOON_MS);
+  });
+
   it("answers complete requests of a client that sends nothing more, then closes", async () => {
     const client = await FrameClient.connect(standing().gate);
     client.socket.end(head("GET", "/public/x", END_STREAM));

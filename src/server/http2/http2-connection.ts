@@ -49,8 +49,12 @@ const STREAM_BYTES = 6 * 1024;
 /** The number of streams per connection that are not counted, since HTTP/1.1 does not count its one request either. */
 const FREE_STREAMS = 1;
 
-/** How long an answer may stand still when its client can open no window any more, in milliseconds. */
-const STUCK_MS = 1_000;
+/**
+ * How long an answer may stand still when its client sends nothing more, in milliseconds. Such a client can open no window, and
+ * most have left: after its FIN, Node's HTTP/2 no longer notices that a connection is lost, whatever is written. nginx and Go end
+ * its requests at once.
+ */
+const LEFT_MS = 1_000;
 
 /** The `head` of an upgrade: all data after the request's head is read from the stream. */
 const NOTHING = Buffer.alloc(0);
@@ -105,14 +109,19 @@ export class Http2Connection implements BufferHolder {
 
   /** Applies the settings in force. */
   change(): void {
-    if (!this.#session.closed) this.#session.settings(settingsFor(this.#options.settings().limits));
+    if (this.#isOpen) this.#session.settings(settingsFor(this.#options.settings().limits));
   }
 
   /** Tells the client to open a new connection. Requests that it sends until then are still served. */
   announceClose(): void {
-    if (this.#announced || this.#session.closed) return;
+    if (this.#announced || !this.#isOpen) return;
     this.#announced = true;
     this.#session.goaway(NO_ERROR, LAST_STREAM);
+  }
+
+  /** Whether frames may be sent: Node throws otherwise. */
+  get #isOpen(): boolean {
+    return !this.#session.closed && !this.#session.destroyed;
   }
 
   /** Reports to the client which streams were processed. */
@@ -156,20 +165,11 @@ export class Http2Connection implements BufferHolder {
       if (refuseUnderWay(response, "request_timeout", realm())) {
         observer.requestRefused("request_timeout");
       }
-    } else if (response.stalledFor(now) > (this.#isStuck(response) ? STUCK_MS : stall)) {
+    } else if (response.stalledFor(now) > (this.#ended ? LEFT_MS : stall)) {
       observer.requestRefused("stalled");
       response.blame("stalled");
       response.abort();
     }
-  }
-
-  /**
-   * Whether the client can no longer take an answer: it has bytes that wait for a window, and a client that sends nothing more
-   * opens none. It may have left: nothing is written to it that would show that.
-   */
-  #isStuck({ writableLength, writableEnded }: Http2Response): boolean {
-    if (!this.#ended) return false;
-    return writableLength > 0 || writableEnded || this.#session.state.remoteWindowSize === 0;
   }
 
   /** Whether the client floods the connection with frames without data: PING, SETTINGS, WINDOW_UPDATE, empty DATA. */
