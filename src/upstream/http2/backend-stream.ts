@@ -11,6 +11,11 @@ import { RequestBody } from "../http/request-body.ts";
 import { BodyWriter } from "../http1/request-writer.ts";
 import { resetStream, sendTrailers } from "../../lib/http/http2-ends.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
+import {
+  collectBeforeSession,
+  type Http2Handles,
+  handlesOf,
+} from "../../lib/node-internals/http2-handles.ts";
 import { limitedFields, requestFields, responseHead } from "./backend-fields.ts";
 import { listenTo, readFrom } from "./stream-events.ts";
 import { asError, BackendFault } from "../http/faults.ts";
@@ -40,6 +45,8 @@ export class BackendStream implements Connection, RequestControl {
   readonly #handler: AnswerHandler;
   readonly #owner: Owner;
   #stream: ClientHttp2Stream | undefined;
+  /** Undefined once the response is complete. */
+  #handles: Http2Handles | undefined;
   #sender: BodyWriter | undefined;
   #sent = false;
   #answered = false;
@@ -92,6 +99,7 @@ export class BackendStream implements Connection, RequestControl {
       waitForTrailers: streams,
     });
     this.#stream = stream;
+    this.#handles = handlesOf(stream);
     listenTo(stream, this);
     if (streams) this.#sendParts(stream, body);
     else {
@@ -167,6 +175,7 @@ export class BackendStream implements Connection, RequestControl {
 
   onEnd(): void {
     if (this.#isCut) return this.onClose();
+    this.#handles = undefined;
     // A backend that responds before the end of the body may not read the rest.
     if (!this.#sent) this.#reset(nodeHttp2().constants.NGHTTP2_NO_ERROR);
     this.#leave();
@@ -174,6 +183,8 @@ export class BackendStream implements Connection, RequestControl {
   }
 
   onClose(): void {
+    if (this.#handles !== undefined) collectBeforeSession(this.#handles);
+    this.#handles = undefined;
     if (this.#over) return;
     const { id = 0, rstCode = 0 } = this.#stream ?? {};
     this.#fail(this.#owner.faultOf(id, rstCode, this.#answered));
