@@ -39,10 +39,11 @@ export interface StormsReport {
   readonly innocent: number;
 }
 
-/** Lets storm follow upon storm. Each kind of fault is narrowed down once. */
+/** Lets storm follow upon storm. Each fault is narrowed down once. */
 export async function storms(options: StormsOptions): Promise<StormsReport> {
   const { seed, seconds, kinds, narrowingSeconds = 60, say } = options;
   const findings: StormFinding[] = [];
+  const known = new Set<string>();
   const counts = { storms: 0, attacks: 0, innocent: 0 };
   let deadline = performance.now() + seconds * 1_000;
   while (performance.now() < deadline && counts.storms < (options.storms ?? Infinity)) {
@@ -56,9 +57,12 @@ export async function storms(options: StormsOptions): Promise<StormsReport> {
     );
     for (const kind of new Set(faults.map((each) => each.kind))) {
       if (options.counted?.includes(kind) === false) continue;
-      if (findings.some((each) => each.kind === kind)) continue;
+      const sign = signOf(faults, kind);
+      if (known.has(sign)) continue;
+      known.add(sign);
       const began = performance.now();
-      const few = await narrowed(options, one.seed, kind, narrowingSeconds * 1_000);
+      const shows = (others: readonly Fault[]): boolean => signOf(others, kind) === sign;
+      const few = await narrowed(options, one.seed, shows, narrowingSeconds * 1_000);
       deadline += performance.now() - began;
       findings.push({
         ...{ seed: one.seed, kind, after: tookMs / 1_000 },
@@ -70,11 +74,18 @@ export async function storms(options: StormsOptions): Promise<StormsReport> {
   return { findings, ...counts };
 }
 
+/** Returns what is the same in two storms with the same fault: of a trouble its text, which no number distinguishes. */
+function signOf(faults: readonly Fault[], kind: FaultKind): string {
+  const first = faults.find((each) => each.kind === kind)?.detail;
+  if (kind !== "trouble" || first === undefined) return first === undefined ? "" : kind;
+  return `${kind} ${first.replaceAll(/\d+/g, "").slice(0, 300)}`;
+}
+
 /** Leaves out kinds as long as the same storm shows the same fault. @returns undefined if it shows it never again. */
 async function narrowed(
   options: StormsOptions,
   seed: number,
-  kind: FaultKind,
+  shows: (faults: readonly Fault[]) => boolean,
   limitMs: number,
 ): Promise<readonly Kind[] | undefined> {
   const until = performance.now() + limitMs;
@@ -89,7 +100,7 @@ async function narrowed(
       if (performance.now() > until) return repeated ? few : undefined;
       const fewer = few.filter((_, i) => i < from || i >= from + size);
       const { faults } = await storm({ ...options, seed, kinds: new Set(fewer) });
-      if (faults.some((each) => each.kind === kind)) {
+      if (shows(faults)) {
         few = fewer;
         repeated = true;
       } else from += size;
