@@ -29,9 +29,11 @@ export function destroyStream(stream: Http2Stream, code: number): void {
  * `destroyStream` could no longer tell the peer.
  */
 export function finishStream(stream: Http2Stream): void {
-  if (stream.writableEnded && !stream.writableFinished) {
-    stream.once("finish", () => finishStream(stream));
-  } else resetStream(stream, NO_ERROR);
+  setImmediate(() => {
+    if (stream.writableEnded && !stream.writableFinished) {
+      stream.once("finish", () => finishStream(stream));
+    } else closeNow(stream, NO_ERROR);
+  });
 }
 
 /** Sends trailers when the stream wants them. Node itself leaves the callback first. @throws if they are invalid. */
