@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 57_100,
-  files: 650,
-  filesUnder40Lines: 130,
-  namesUsedByOneFile: 936,
+  lines: 57_400,
+  files: 655,
+  filesUnder40Lines: 135,
+  namesUsedByOneFile: 945,
 };
 
 const texts = new Map(
