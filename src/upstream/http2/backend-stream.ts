@@ -99,7 +99,9 @@ export class BackendStream implements Connection, RequestControl {
       waitForTrailers: streams,
     });
     this.#stream = stream;
-    this.#handles = handlesOf(stream);
+    // The first stream of a session has no handle yet.
+    if (stream.pending) stream.once("ready", () => (this.#handles = handlesOf(stream)));
+    else this.#handles = handlesOf(stream);
     listenTo(stream, this);
     if (streams) this.#sendParts(stream, body);
     else {
