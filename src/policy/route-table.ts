@@ -77,7 +77,10 @@ export function createRouteTable(
   };
 }
 
-/** `otherwise` if only another reading of the headers fits. */
+/**
+ * `otherwise` if only another reading of the headers fits. A request without `Host`, as HTTP/1.0 allows, reaches the backend with
+ * the target's name, which any route may name.
+ */
 type Matcher = (request: RouteQuery) => boolean | "otherwise";
 
 function matcher(route: Route): Matcher {
@@ -88,8 +91,17 @@ function matcher(route: Route): Matcher {
   return (request) =>
     path(request.matchPath) &&
     (methods === undefined || methods.has(request.method)) &&
-    (host === undefined || host(request.host)) &&
-    (headers === undefined || haveHeaders(request.rawHeaders ?? [], headers));
+    (host === undefined || request.host === "" || host(request.host)) &&
+    fitOf(host !== undefined && request.host === "", request.rawHeaders ?? [], headers);
+}
+
+function fitOf(
+  lacksHost: boolean,
+  rawHeaders: readonly string[],
+  headers: readonly ComparedHeader[] | undefined,
+): boolean | "otherwise" {
+  const have = headers === undefined || haveHeaders(rawHeaders, headers);
+  return have === true && lacksHost ? "otherwise" : have;
 }
 
 function haveHeaders(

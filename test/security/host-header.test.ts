@@ -61,6 +61,40 @@ describe("Sallyport", () => {
   });
 });
 
+describe("routes by host", () => {
+  const route = (name: string, more: object) => ({
+    name,
+    path: `/${name}`,
+    upstream: "app",
+    ...more,
+  });
+  const standing = useSallyport(undefined, {
+    withoutToken: true,
+    config: {
+      routes: [
+        // The backend may take the target's name, which a request without a host gets, for this one.
+        route("x", { name: "inner", hosts: ["inner.example"] }),
+        route("x", { name: "outer", auth: "none" }),
+        route("y", { name: "first", hosts: ["inner.example"], auth: "none" }),
+        route("y", { name: "second", auth: "none" }),
+      ],
+    },
+  });
+  const statusOf = async (...lines: string[]): Promise<number | undefined> =>
+    (await exchange(standing().gate, request(lines), { responses: Infinity })).last.status;
+
+  it("refuses a request without a host that a stricter route may mean", async () => {
+    expect(await statusOf("GET /x HTTP/1.0")).toBe(400);
+    expect(standing().backend.seen()).toEqual([]);
+  });
+
+  it("forwards it if no route by host is stricter, or if it names another one", async () => {
+    expect(await statusOf("GET /y HTTP/1.0")).toBe(200);
+    expect(await statusOf("GET /x HTTP/1.0", "Host: a.example")).toBe(200);
+    expect(await statusOf("GET /x HTTP/1.0", "Host: inner.example")).toBe(401);
+  });
+});
+
 describe("plain http-proxy-3", () => {
   const standing = useNaiveProxy();
 
