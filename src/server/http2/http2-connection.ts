@@ -119,7 +119,10 @@ export class Http2Connection implements BufferHolder {
     this.#session.goaway(NO_ERROR, LAST_STREAM);
   }
 
-  /** Whether frames may be sent: Node throws otherwise. */
+  /**
+   * Whether frames may be sent: Node throws otherwise. It destroys the session of a client that reports an error, and then waits
+   * until the client has read everything.
+   */
   get #isOpen(): boolean {
     return !this.#session.closed && !this.#session.destroyed;
   }
@@ -131,7 +134,7 @@ export class Http2Connection implements BufferHolder {
 
   /** Accepts no more requests, and closes the connection when the current ones are answered. */
   close(): void {
-    if (!this.#session.closed) closeSession(this.#session);
+    if (this.#isOpen) closeSession(this.#session);
   }
 
   /** Ends requests that exceed a time limit, and the connection if its frames carry almost no data. */
@@ -150,7 +153,7 @@ export class Http2Connection implements BufferHolder {
     }
     const idle = now - this.#idleSince;
     if (idle > (this.#begun ? timeouts.keepAlive : timeouts.header)) this.close();
-    if (this.#session.closed && idle > CLOSING_MS) this.socket.destroySoon();
+    if (!this.#isOpen && idle > CLOSING_MS) this.socket.destroySoon();
   }
 
   #lookAt(response: Http2Response, now: number): void {
