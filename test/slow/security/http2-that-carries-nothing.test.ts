@@ -2,6 +2,7 @@
  * HTTP/2 connections with useless frames, or with frames that are never read: they are closed with a reason, and other
  * clients are unaffected.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../../support/ask.ts";
 import { connectHttp2 } from "../../support/http2-client.ts";
@@ -66,6 +67,49 @@ describe("an HTTP/2 connection", () => {
     await until(() => client.of(FRAME.headers).some(({ stream }) => stream === 3));
     expect(client.closed).toBe(false);
   }, 90_000);
+});
+
+/** GOAWAY with INTERNAL_ERROR, after which Node waits until everything was read. */
+const FAILED = frame(FRAME.goAway, 0, 0, Buffer.from([0, 0, 0, 0, 0, 0, 0, 2]));
+/** The largest windows: 2^31 - 1. */
+const WINDOWS = Buffer.concat([
+  frame(FRAME.settings, 0, 0, Buffer.from([0, 4, 0x7f, 0xff, 0xff, 0xff])),
+  frame(FRAME.windowUpdate, 0, 0, Buffer.from([0x7f, 0xff, 0, 0])),
+]);
+
+describe("an HTTP/2 connection whose client reports an error and reads nothing", () => {
+  // More than sockets buffer.
+  const bytes = 16 * BIG;
+  const standing = useSallyport(
+    () => ({ write: `HTTP/1.1 200 OK\r\nContent-Length: ${bytes}\r\n\r\n${"x".repeat(bytes)}` }),
+    { withoutToken: true, config: { server: { http2: true, tls: "off", workers: 1 } } },
+  );
+
+  it("is closed soon, and a reload in the meantime is no error", async () => {
+    const { gate, backend } = standing();
+    const errors = () => gate.log().filter(({ level }) => level === "error");
+    await using client = await FrameClient.connect(gate);
+    client.send(WINDOWS);
+    client.socket.pause();
+    client.get(1);
+    // The buffers of all sockets are full when nothing moves any more.
+    const unsent = () => backend.connections.at(-1)?.socket.writableLength ?? 0;
+    await until(async () => {
+      const before = unsent();
+      await sleep(300);
+      return before > 0 && before === unsent();
+    });
+    client.send(FAILED);
+    await until(() => gate.log().some(({ msg, status }) => msg === "request" && status === 499));
+    gate.signal("SIGHUP");
+    await until(() => gate.log().some(({ msg }) => msg === "the configuration was reloaded"));
+    // What a client sends to a closed connection is answered by a reset.
+    await until(() => {
+      client.send(frame(FRAME.ping, 0, 0, Buffer.alloc(8)));
+      return client.closed;
+    }, 10_000);
+    expect(errors()).toEqual([]);
+  }, 30_000);
 });
 
 describe("WebSockets over HTTP/2", () => {
