@@ -10,11 +10,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { allOf, attackMarked, targetsOf } from "../support/marked-attack.ts";
 import { useNaiveProxy, useSallyport } from "../support/pair.ts";
-import { chunked, openSocket, request } from "../support/raw-client.ts";
+import { chunked, exchange, openSocket, request } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
 
 const H = "Host: localhost";
 const next = (mark: string): string => request([`GET /public/${mark} HTTP/1.1`, H]);
+const CHUNKED = "Transfer-Encoding: chunked";
 const NEXT = next("next1");
 const SMUGGLED = request(["GET /public/smuggled1 HTTP/1.1", H]);
 const UPGRADE = ["Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: eA=="];
@@ -253,5 +254,19 @@ describe("a naive proxy", () => {
       1,
     );
     expect(ran.flat()).toContain("GET /public/next1");
+  });
+});
+
+describe("a request that can never be completed, behind one that is answered later", () => {
+  const standing = useSallyport(
+    () => ({ write: request(["HTTP/1.1 200 OK", "Content-Length: 2"], "ok"), everyMs: 10 }),
+    { withoutToken: true },
+  );
+  it("ends with an error after that answer", async () => {
+    const unfinished = request(["PUT /public/x HTTP/1.1", H, CHUNKED], "1\r\nazz");
+    const bytes = next("slow") + unfinished;
+    const { responses, ended } = await exchange(standing().gate, bytes, { responses: Infinity });
+    expect(responses.map(({ status }) => status)).toEqual([200, 400]);
+    expect(ended).toBe("closed");
   });
 });

@@ -13,6 +13,7 @@ import {
 } from "./parser-refusal.ts";
 import { refuseSocket, type SocketRefusal } from "./refuse-socket.ts";
 import { currentResponse } from "../request/current-responses.ts";
+import type { TrackedResponse } from "../request/tracked-response.ts";
 
 /**
  * Creates the handler for requests that Node's parser or timeouts refuse. They get the error envelope, too: as the
@@ -41,31 +42,39 @@ export function createClientErrorHandler(
       if (ending.has(socket)) return;
       ending.add(socket);
       if (isRefusalReason(code)) options.observer.requestRefused(code);
-      afterPendingResponses(socket, () => {
-        if (error.code === "HPE_CLOSED_CONNECTION" || !socket.writable) lingeringClose(socket);
+      afterPendingResponses(socket, (unfinished) => {
+        if (unfinished !== undefined) endUnfinished(unfinished, socket, refusal);
+        else if (error.code === "HPE_CLOSED_CONNECTION" || !socket.writable) lingeringClose(socket);
         else refuseSocket(refusal(), socket, options, refusedRequestLine(error));
       });
       return;
     }
-    if (response?.whole === true) {
-      lingeringClose(socket);
-      return;
-    }
-    if (response?.headersSent === true) {
-      socket.destroy();
-      return;
-    }
-    if (isRefusalReason(code)) options.observer.requestRefused(code);
+    const answers = response?.whole !== true && response?.headersSent !== true;
+    if (answers && isRefusalReason(code)) options.observer.requestRefused(code);
     if (response === undefined) {
       refuseSocket(refusal(), socket, options, refusedRequestLine(error));
-    } else interrupt(refusal(), response, options.realm());
+    } else endUnfinished(response, socket, refusal);
   };
+
+  /** Ends a request of which nothing more will arrive. */
+  function endUnfinished(
+    response: TrackedResponse,
+    socket: Duplex,
+    refusal: () => GateError,
+  ): void {
+    if (response.whole) lingeringClose(socket);
+    else if (response.headersSent) socket.destroy();
+    else interrupt(refusal(), response, options.realm());
+  }
 }
 
-/** Calls `next` after the responses to all complete requests, in order. */
-function afterPendingResponses(socket: Duplex, next: () => void): void {
+/** Calls `next` after the responses to all complete requests, in order, with that to the request in which the error lies. */
+function afterPendingResponses(
+  socket: Duplex,
+  next: (unfinished: TrackedResponse | undefined) => void,
+): void {
   const response = currentResponse(socket);
-  if (response === undefined) next();
+  if (response?.req.complete !== true) next(response);
   else response.once("close", () => afterPendingResponses(socket, next));
 }
 
