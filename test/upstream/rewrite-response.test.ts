@@ -58,7 +58,7 @@ describe("a URL in a response", () => {
 
   test("never becomes a URL of another host", () => {
     const add = { addPrefix: "/v2" };
-    for (const path of ["/v2//evil.example", "/v2/\\evil.example"]) {
+    for (const path of ["/v2//evil.example", "/v2/\\evil.example", "/v2/\t/evil.example"]) {
       expect(located(path, add)).toBe(path);
       expect(located(`http://10.0.0.1${path}`, add, "10.0.0.1")).toBe(`http://10.0.0.1${path}`);
     }

@@ -79,7 +79,8 @@ function mappedPath(path: string, { rewrite }: Route): string | undefined {
     return path;
   }
   const mapped = `${strip}${path.slice(add.length)}` || "/";
-  return /^\/[/\\]/.test(mapped) ? undefined : mapped;
+  // Browsers remove tabs from URLs.
+  return /^\/\t*[/\\]/.test(mapped) ? undefined : mapped;
 }
 
 function isWithin(path: string, prefix: string): boolean {
