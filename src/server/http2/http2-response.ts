@@ -7,6 +7,11 @@ import type { Transfer } from "../../core/request/transfer.ts";
 import { destroyStream, sendTrailers } from "../../lib/http/http2-ends.ts";
 import type { Http2Request } from "./http2-request.ts";
 import { reportUncaught } from "../../lib/async/isolation.ts";
+import {
+  collectBeforeSession,
+  type Http2Handles,
+  handlesOf,
+} from "../../lib/node-internals/http2-handles.ts";
 import { http2Fields, valuesByName } from "./http2-fields.ts";
 import { listenForTrailers, listenTo, listenToDrain } from "./response-events.ts";
 
@@ -46,6 +51,8 @@ export class Http2Response
   /** The size of the request's head, in bytes. */
   readonly headBytes: number;
   readonly #stream: ServerHttp2Stream;
+  /** Undefined for a request that was complete with its head. */
+  readonly #handles: Http2Handles | undefined;
   readonly #owner: Owner;
   #state: State = "open";
   /** Fields that were set one by one. */
@@ -71,6 +78,7 @@ export class Http2Response
     this.#stream = stream;
     this.#owner = owner;
     this.req = request;
+    if (!request.complete) this.#handles = handlesOf(stream);
     listenTo(stream, this);
   }
 
@@ -79,6 +87,7 @@ export class Http2Response
   }
 
   onClose(): void {
+    if (this.#handles !== undefined && !this.req.complete) collectBeforeSession(this.#handles);
     const { rstCode, writableFinished } = this.#stream;
     this.#finished ||= this.#state === "ended" && writableFinished && rstCode === NO_ERROR;
     this.#over();
