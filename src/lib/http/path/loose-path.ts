@@ -53,7 +53,7 @@ function spellingOf(form: string): LoosePath["spelling"] | undefined {
 }
 
 /**
- * Whoever parses a target as a URL, as by `new URL(target, base)`, PHP's `parse_url` and Python's `urlsplit`, takes what
+ * A backend that parses a target as a URL, as `new URL(target, base)`, PHP's `parse_url` and Python's `urlsplit` do, takes what
  * follows `//` for a host (RFC 3986 §4.2).
  */
 const withoutHost = (path: string): string => path.replace(/^\/\/+[^/]*/, "") || "/";
