@@ -75,7 +75,7 @@ const DOORS: Record<string, readonly string[]> = {
   "@opentelemetry": ["observe/"],
   zod: ["config/"],
   yaml: ["config/", ...POSITIONED_YAML, ...YAML_OF_OTHERS],
-  "smol-toml": ["cli/migrate/oauth2-settings.ts"],
+  "smol-toml": ["cli/migrate/oauth2-proxy.ts"],
   bcryptjs: ["credentials/"],
   ldapts: ["credentials/"],
   pg: ["credentials/"],

@@ -1,6 +1,5 @@
 import type { JsonSchema } from "../src/config/schema/json-schema.ts";
-import { DURATION } from "../src/lib/text/duration.ts";
-import { SIZE } from "../src/lib/text/size.ts";
+import { DURATION, SIZE } from "../src/lib/text/duration.ts";
 
 /** A key of the configuration, as the reference shows it. */
 export interface Row {

@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Revocation } from "../../src/core/revocation.ts";
 import type { AttemptEnd } from "../../src/core/shared-parts.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { NOOP_LOG } from "../../src/app/explanation/no-op.ts";
+import { NOOP_LOG } from "../../src/app/explanation/dry-run-gate.ts";
 import { SharedState } from "../../src/shared/shared-state.ts";
 import { stateServerAt } from "../../src/shared/state-server.ts";
 import { RevocationList } from "../../src/tokens/revocation/revocation-list.ts";

@@ -1,10 +1,9 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
-import { NOOP_LOG } from "../../src/app/explanation/no-op.ts";
+import { NOOP_LOG } from "../../src/app/explanation/dry-run-gate.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { TIMING } from "../../src/tokens/trusted/key-life.ts";
-import { TrustedKeyAddress } from "../../src/tokens/trusted/trusted-key-address.ts";
+import { TIMING, TrustedKeyAddress } from "../../src/tokens/trusted/trusted-key-address.ts";
 import { signingPair } from "../../test/support/foreign-keys.ts";
 import { listeningPort } from "../../test/support/listening-port.ts";
 

@@ -14,7 +14,7 @@ export interface Deployment {
   readonly active: number;
 }
 
-/** The pace of a replica, in milliseconds: the constants of `src/shared` and of `src/policy/rates/rate-settling.ts`. */
+/** The pace of a replica, in milliseconds: the constants of `src/shared` and of `src/policy/rates/rate-limiter.ts`. */
 export interface Pace {
   readonly restMs: number;
   readonly settleMs: number;

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { HTTP1, type RequestWriter } from "../../src/selftest/attack-writer.ts";
+import { HTTP1, type RequestWriter } from "../../src/selftest/raw-exchange.ts";
 import { END_STREAM, FRAME, frame } from "../../src/selftest/http2/http2-frames.ts";
 import { HTTP2 } from "../../src/selftest/http2/http2-requests.ts";
 import { TRUSTED_PEER } from "../subject/subject.ts";

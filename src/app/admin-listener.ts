@@ -5,10 +5,15 @@ import { createNetworks } from "../lib/http/networks.ts";
 import { type Admin, startAdmin } from "../server/admin/admin-server.ts";
 import { explainPage } from "../server/admin/explain-page.ts";
 import { keySetPage } from "../server/endpoints/key-set-endpoint.ts";
-import { metricsPage } from "../server/admin/metrics-page.ts";
-import { probePages } from "../server/admin/probe-pages.ts";
-import { configPage, drainPages, reloadPage, upstreamsPage } from "../server/admin/state-pages.ts";
-import { statusPages } from "../server/admin/status-page.ts";
+import {
+  configPage,
+  drainPages,
+  metricsPage,
+  probePages,
+  reloadPage,
+  statusPages,
+  upstreamsPage,
+} from "../server/admin/state-pages.ts";
 import { revokedPage, revokePage } from "../server/admin/revoke-page.ts";
 import { publishedKeys } from "../tokens/keys/key-ring.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";

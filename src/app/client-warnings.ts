@@ -7,7 +7,7 @@ import {
   type ConnectionLedgerOptions,
 } from "../server/listener/connection-ledger.ts";
 import { FairReading } from "../server/listener/reading/fair-reading.ts";
-import { SharedUsage, type UsageRow } from "../server/listener/reading/shared-usage.ts";
+import { SharedUsage, type UsageRow } from "../server/listener/reading/reading-client.ts";
 import type { ClientUnknown } from "../server/request/intake.ts";
 
 /** What one thread logs about clients and proxies in front: seldom, because a client may cause it at any rate. */

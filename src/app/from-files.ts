@@ -1,10 +1,10 @@
 import type { Snapshot } from "../config/snapshot.ts";
 import type { SnapshotFiles } from "../config/snapshot-files.ts";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
-import { createAll, ConfigError } from "../core/config-problem.ts";
+import { ConfigError, createAll } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
 import type { FileReader } from "../credentials/stores/user-store.ts";
-import type { FileContent } from "../lib/files/file-content.ts";
+import type { FileContent } from "../lib/files/regular-file.ts";
 import {
   keepValid,
   readAuthorities,
@@ -12,8 +12,12 @@ import {
   type ReadText,
 } from "../server/tls/certificate.ts";
 import { createDevelopmentCertificate } from "../server/tls/development-certificate.ts";
-import { newTicketKey, readTicketKey, type TicketKey } from "../server/tls/ticket-key.ts";
-import { validateContext } from "../server/tls/tls-listener.ts";
+import {
+  newTicketKey,
+  readTicketKey,
+  type TicketKey,
+  validateContext,
+} from "../server/tls/tls-listener.ts";
 import { unreadable } from "../tokens/trusted/trusted-key-file.ts";
 import type { TrustedKeyFiles } from "../tokens/trusted/trusted-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";

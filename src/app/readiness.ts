@@ -1,14 +1,74 @@
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { AdminPage } from "../core/admin-page.ts";
 import type { Change } from "../core/change.ts";
-import type { IssuerState } from "../core/issuer-state.ts";
-import type { TargetState } from "../core/request/forwarder.ts";
+import type { IssuerState } from "../core/status.ts";
+import type { TargetState } from "../core/request/gate.ts";
 import type { Clock } from "../lib/clock.ts";
-import { createStoreCheck, type NamedStore } from "./store-readiness.ts";
-import type { ReadinessCheck } from "../server/admin/probe-pages.ts";
+import type { ReadinessCheck } from "../server/admin/state-pages.ts";
 import { probePage } from "../upstream/pool/probe.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
-import { type Reachability, createReachabilityCheck } from "../upstream/pool/reachable.ts";
+import { createReachabilityCheck, type Reachability } from "../upstream/pool/health-check.ts";
+import type { OpenUserStore } from "../credentials/stores/user-store.ts";
+import { SingleFlight } from "../lib/async/single-flight.ts";
+import { withTimeout } from "../lib/async/with-timeout.ts";
+import { LATE } from "../lib/text/error-code.ts";
+
+/** The timeout of a check, in milliseconds. By default, the kubelet waits for a second. */
+const EXAMINE_MS = 800;
+/** How long a result is cached, in milliseconds: anyone who can reach the port may request it at any rate. */
+const CACHE_MS = 1_000;
+
+/** A user store and its name in metrics. */
+export interface NamedStore {
+  readonly name: string;
+  readonly store: Pick<OpenUserStore, "examine">;
+}
+
+/**
+ * Creates a check of whether user stores on other machines are available.
+ * @returns a function that resolves within a second, whatever the stores do, and never rejects; undefined if all
+ * stores are local.
+ */
+function createStoreCheck(
+  stores: () => readonly NamedStore[],
+  clock: Clock,
+): () => Promise<ReadinessCheck | undefined> {
+  const flights = new SingleFlight<ReadinessCheck | undefined>();
+  let known: ReadinessCheck | undefined;
+  let until = Number.NEGATIVE_INFINITY;
+
+  async function check(): Promise<ReadinessCheck | undefined> {
+    const examined = stores().flatMap(
+      ({ name, store }) => store.examine?.(EXAMINE_MS).then(named(name)) ?? [],
+    );
+    known = checkOf(await Promise.all(examined));
+    until = clock.monotonic() + CACHE_MS;
+    return known;
+  }
+
+  return async () =>
+    clock.monotonic() < until ? known : withTimeout(flights.run("check", check), 1_000, TIMED_OUT);
+}
+
+const TIMED_OUT: ReadinessCheck = { name: "users", passed: false, state: LATE };
+
+interface StoreState {
+  readonly name: string;
+  readonly problem: string | undefined;
+}
+
+function named(name: string): (problem: string | undefined) => StoreState {
+  return (problem) => ({ name, problem });
+}
+
+function checkOf(states: readonly StoreState[]): ReadinessCheck | undefined {
+  if (states.length === 0) return undefined;
+  return {
+    name: "users",
+    passed: states.every(({ problem }) => problem === undefined),
+    state: states.map(({ name, problem }) => `${name} ${problem ?? "ok"}`).join(", "),
+  };
+}
 
 /** Health checks that depend on the configuration in force. */
 export interface Probing {
@@ -21,7 +81,7 @@ export interface Probing {
 }
 
 /** The state of the process that the checks read. */
-export interface ProbingSources {
+interface ProbingSources {
   readonly draining: () => boolean;
   /** All trusted issuers. */
   readonly issuers: () => readonly IssuerState[];
@@ -37,7 +97,7 @@ export interface ProbingSources {
 }
 
 /** The configuration and its upstreams, with the contents of their files. */
-export interface Probed {
+interface Probed {
   readonly configuration: Configuration;
   readonly upstreams: readonly UpstreamOptions[];
 }

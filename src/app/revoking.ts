@@ -10,25 +10,23 @@ import {
   REVOCATION_FORMS,
 } from "../core/revocation.ts";
 import type { Log } from "../core/log.ts";
-import type { Reloaded } from "../core/reload-result.ts";
+import type { Reloaded } from "../core/status.ts";
 import type { LogOut } from "../server/endpoints/logout.ts";
 import type { Clock } from "../lib/clock.ts";
-import { orList } from "../lib/text/or-list.ts";
+import { orList } from "../lib/text/printable.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
-import { readJournal } from "../tokens/revocation/journal-file.ts";
-import { isName, TIME_EXPECTED, timeFrom } from "../tokens/revocation/revocation-kind.ts";
-import {
-  RevocationService,
-  type RevocationServiceOptions,
-} from "../tokens/revocation/revocation-service.ts";
-import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
-import { RevocationList } from "../tokens/revocation/revocation-list.ts";
+import { readJournal } from "../tokens/revocation/journal.ts";
+import { isName, TIME_EXPECTED, timeFrom } from "../tokens/revocation/revocation-kinds.ts";
 import {
   longestEnd,
   revocationNaming,
+  RevocationService,
+  type RevocationServiceOptions,
   subjectUntilNow,
   tokenOf,
-} from "../tokens/revocation/revocation-of.ts";
+} from "../tokens/revocation/revocation-service.ts";
+import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
+import { RevocationList } from "../tokens/revocation/revocation-list.ts";
 import { revocationFileIn } from "./from-files.ts";
 import { verifyToken } from "./explanation/explained-token.ts";
 

@@ -1,14 +1,14 @@
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../config/snapshot.ts";
 import { createResponseIds } from "../lib/http/response-ids.ts";
-import { allocateCounters } from "../lib/async/shared-byte-counters.ts";
-import { countInFlight } from "../policy/concurrency/in-flight.ts";
+import { allocateCounters } from "../lib/async/shared-counts.ts";
+import { countInFlight } from "../policy/concurrency/concurrency-limiter.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
 import type { DrainState } from "../server/admin/state-pages.ts";
 import { notAfter } from "../server/tls/certificate.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import { openLedger } from "./client-warnings.ts";
-import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
+import { logStartupWarnings, startupWarnings } from "./startup-warnings.ts";
 import { seriesOf, workersOf } from "./gate/from-configuration.ts";
 import {
   type Certified,
@@ -21,14 +21,14 @@ import {
 import { type Logins, openLogins } from "./gate/logins.ts";
 import { type AllKeys, openAllKeys, prepareKeys } from "./keys/all-keys.ts";
 import type { Observation } from "./observation.ts";
-import { prepareAll } from "./reload/two-phase-commit.ts";
+import { prepareAll } from "./reload/reloader.ts";
 import { createProbing, type Probing } from "./readiness.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import { departedUsers, openRevocations, revokeNamed } from "./revoking.ts";
-import { feedGauges } from "./service-gauges.ts";
 import { openSharing, type Sharing } from "./sharing.ts";
 import { startThreads, type Threads } from "./threads/threads.ts";
 import { startTraffic, type Traffic, type TrafficOptions } from "./traffic.ts";
+import type { Metrics } from "../observe/metrics/metrics.ts";
 
 /** The log, the metrics and the observer of the process. */
 interface ServiceObservation extends Observation {
@@ -245,4 +245,41 @@ export class Service {
   async abandon(): Promise<void> {
     await Promise.all([this.parts.traffic.abandon(), this.close()]);
   }
+}
+
+/** Connects the gauges to the parts of a service. */
+function feedGauges(
+  { gauges }: Metrics,
+  {
+    keys,
+    assertionKeys,
+    logins,
+    revoking,
+    sharing,
+    traffic,
+    options,
+  }: AllKeys & {
+    readonly logins: Logins;
+    readonly revoking: Pick<RevocationService, "journalWritable">;
+    readonly sharing: Sharing;
+    readonly traffic: Traffic;
+    readonly options: TrafficOptions;
+  },
+  service: { readonly state: DrainState; workersAlive(): number | undefined },
+): void {
+  const count = workersOf(options.configuration);
+  gauges.loginQueueLength = logins.waiting;
+  gauges.revocationsWritable = () => revoking.journalWritable;
+  gauges.sharedState = () => sharing.state;
+  gauges.storeState = logins.storeState;
+  gauges.signingKey = () => keys.signer;
+  gauges.assertionKey = () => assertionKeys.signer;
+  gauges.draining = () => service.state !== "serving";
+  gauges.bufferedBytes = () => options.buffered.bytes;
+  gauges.workers = () => ({ count, alive: service.workersAlive() ?? count });
+  gauges.tokenCacheEntries = traffic.tokenCacheEntries;
+  gauges.upstreamLoad = traffic.upstreamLoad;
+  gauges.targets = () => traffic.collect("targets");
+  // With several threads, each thread has its own gauge.
+  if (count === 1) gauges.issuers = () => traffic.issuers();
 }

@@ -1,13 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Change } from "../core/change.ts";
-import type { IssuerState } from "../core/issuer-state.ts";
-import type { UpstreamLoad } from "../core/request/forwarder.ts";
-import type { Gate } from "../core/request/gate.ts";
+import type { IssuerState } from "../core/status.ts";
+import type { Gate, UpstreamLoad } from "../core/request/gate.ts";
 import type { PublishRevocations } from "../core/revocation.ts";
 import type { Tracing } from "../core/tracing.ts";
 import { openTracing } from "../observe/tracing/open-tracing.ts";
 import type { ConnectionLedger } from "../server/listener/connection-ledger.ts";
-import type { ConnectionCounts } from "../server/listener/connection-counts.ts";
+import type { ConnectionCounts } from "../server/listener/open-connections.ts";
 import { drain } from "../server/listener/draining.ts";
 import { listen, type Listener } from "../server/listener/listen.ts";
 import { Pipeline } from "../server/request/pipeline.ts";

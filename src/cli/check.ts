@@ -6,11 +6,10 @@ import { renderProblems } from "../config/effective/render.ts";
 import type { ConfigurationSources } from "../config/load.ts";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import { ConfigError, type ConfigProblem, withoutSource } from "../core/config-problem.ts";
-import { pathWords } from "../core/route/path-pattern.ts";
-import type { Route } from "../core/route/route.ts";
+import { pathWords, type Route } from "../core/route/route.ts";
 import { systemClock } from "../lib/clock.ts";
 import { bySpecificity } from "../policy/route-table.ts";
-import { accessPolicyWords } from "../policy/access-policy.ts";
+import { accessPolicyWords } from "../policy/authorize.ts";
 import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,
@@ -18,8 +17,7 @@ import {
   parseFlags,
 } from "./arguments.ts";
 import { type Command, EXIT, type Terminal } from "./command.ts";
-import { columns } from "./terminal/columns.ts";
-import { formatFrom } from "./terminal/format.ts";
+import { columns, formatFrom } from "./terminal/format.ts";
 
 export const check: Command = {
   help: `Usage: sallyport check [options]

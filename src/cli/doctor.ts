@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { type StartupWarning, startupWarnings } from "../app/startup-warnings.ts";
 import { inspect } from "../app/inspection.ts";
 import type { ConfigurationSources } from "../config/load.ts";
@@ -11,24 +12,181 @@ import {
   parseFlags,
 } from "./arguments.ts";
 import { type Command, EXIT, type Terminal } from "./command.ts";
-import { checkClock } from "./doctor/clock-check.ts";
 import {
   bad,
+  type ClockDifference,
   type Examined,
   type Finding,
   type FindingGroup,
   good,
+  skipped,
   warning,
 } from "./doctor/finding.ts";
 import { checkRemoteChecks } from "./doctor/remote-service-checks.ts";
-import { checkKeySets } from "./doctor/key-sets.ts";
 import { checkListeners } from "./doctor/listeners.ts";
 import { checkUpstreams } from "./doctor/upstream-check.ts";
-import { checkStateServer } from "./doctor/state-server-check.ts";
-import { checkUserStores } from "./doctor/user-stores.ts";
-import { formatFrom } from "./terminal/format.ts";
+import { checkUserStores, storeHint } from "./doctor/user-stores.ts";
+import { formatFrom, type Marks, marksFor } from "./terminal/format.ts";
 import { Pending, withProgress } from "./terminal/progress.ts";
-import { type Marks, marksFor } from "./terminal/marks.ts";
+import { formatDuration } from "../lib/text/duration.ts";
+import type { Configuration } from "../config/schema/configuration-schema.ts";
+import { isKeyed } from "../app/gate/remote-checks.ts";
+import { readJwkSet } from "../tokens/keys/key-set.ts";
+import { KeySetServer } from "../tokens/trusted/key-set-server.ts";
+import type { KeySetAddress } from "../tokens/trusted/trusted-key-file.ts";
+import { remoteFailure } from "../lib/text/error-code.ts";
+import { originOf } from "../upstream/pool/target-origin.ts";
+import { reach } from "./doctor/reach.ts";
+import type { TlsHints } from "./doctor/tls.ts";
+import { statePlaceOf } from "../app/sharing.ts";
+import { examineStateServer } from "../shared/examine.ts";
+import type { StoreHint } from "../credentials/stores/user-store.ts";
+
+/** Tolerated difference, in milliseconds: the `Date` of a response has whole seconds, and the response takes time. */
+const TOLERATED_MS = 5_000;
+/** The tolerance for `iat` between replicas, and the default tolerance for trusted issuers, in milliseconds. */
+const TOO_MUCH_MS = 60_000;
+
+/**
+ * Compares the clock of this machine with the modification time of the configuration file and with the clocks of other
+ * machines.
+ */
+export function checkClock(file: string, { nowMs, clocks }: Examined): FindingGroup {
+  const ahead = statSync(file).mtimeMs - nowMs;
+  const findings: Finding[] = [
+    ahead > TOO_MUCH_MS
+      ? bad(`the configuration was written ${words(ahead)} in the future`, HINT)
+      : good("not before the configuration was written"),
+    ...clocks.map(difference),
+  ];
+  if (clocks.length === 0) findings.push(skipped("no other clock was reachable"));
+  return { name: "clock", findings };
+}
+
+function difference({ server, behindMs }: ClockDifference): Finding {
+  const apart = Math.abs(behindMs);
+  const message = `${words(apart)} ${behindMs > 0 ? "behind" : "ahead of"} ${server}`;
+  if (apart <= TOLERATED_MS) return good(`agrees with ${server}`);
+  return (apart > TOO_MUCH_MS ? bad : warning)(message, HINT);
+}
+
+const HINT = "Sallyport accepts tokens too long, or refuses valid ones: set the clock by NTP";
+
+function words(milliseconds: number): string {
+  return formatDuration(Math.floor(milliseconds / 1000) * 1000);
+}
+
+type TrustedIssuer = Extract<
+  Configuration["tokens"]["trusted"][number],
+  { readonly jwks: unknown }
+>;
+
+const HINTS: TlsHints = {
+  authority:
+    "set tokens.trusted[].jwks.caFile, or start with NODE_EXTRA_CA_CERTS=FILE, to the certificate of its authority",
+  name: "the certificate does not match the name in tokens.trusted[].jwks.url",
+  client: "does it require a client certificate? Sallyport cannot present one to fetch a key set",
+};
+
+/** Checks the key sets of all trusted issuers concurrently. */
+export async function checkKeySets(examined: Examined): Promise<FindingGroup[]> {
+  const { configuration, files } = examined.snapshot;
+  const looks = configuration.tokens.trusted.filter(isKeyed).map(async (trusted) => {
+    const { issuer, jwks } = trusted;
+    if ("file" in jwks) return [good(`${issuer}: ${jwks.file} contains keys`)];
+    const { origin } = new URL(jwks.url ?? issuer);
+    const { caFile } = jwks;
+    const tls = caFile === undefined ? undefined : { ca: files.text(caFile) };
+    const [findings, fetched] = await Promise.all([
+      reach(issuer, originOf(origin, tls), { ...examined, hints: HINTS }),
+      fetchKeys(trusted, jwks, origin, examined),
+    ]);
+    return [...findings, fetched];
+  });
+  const findings = (await Promise.all(looks)).flat();
+  const none = [skipped("no other issuer is trusted")];
+  return [{ name: "trusted key sets", findings: findings.length === 0 ? none : findings }];
+}
+
+async function fetchKeys(
+  { issuer, algorithms }: TrustedIssuer,
+  address: KeySetAddress,
+  origin: string,
+  { timeoutMs, clocks }: Examined,
+): Promise<Finding> {
+  const server = new KeySetServer(issuer, address);
+  try {
+    const fetched = await server.fetch(AbortSignal.timeout(timeoutMs));
+    const behindMs = Date.parse(fetched.date ?? "") - Date.now();
+    if (!Number.isNaN(behindMs)) clocks.push({ server: origin, behindMs });
+    const { keys, ignored } = readJwkSet(fetched.text, algorithms);
+    if (keys.length === 0) {
+      const hint = `check tokens.trusted[].algorithms; ${ignored.length} keys were ignored`;
+      return bad(`${issuer}: its key set has no usable key`, hint);
+    }
+    const message = `${issuer}: ${keys.length} keys, ${ignored.length} ignored`;
+    return ignored.length === 0 ? good(message) : warning(message);
+  } catch (error) {
+    const hint = "Sallyport cannot accept tokens of this issuer until this works";
+    return bad(`${issuer}: its key set is unavailable (${remoteFailure(error)})`, hint);
+  } finally {
+    server.close();
+  }
+}
+
+/** What an operator can do about an error of Redis or a sentinel. */
+const REDIS_HINTS: readonly StoreHint[] = [
+  {
+    reason: /^(?:WRONGPASS|NOAUTH)/,
+    hint: "check the user in `url` and `password`; sentinels use `sentinel.password`",
+  },
+  {
+    reason: /^NOPERM/,
+    hint: "give the ACL user the permissions in docs/scale.md, for the keys with `prefix`",
+  },
+  { reason: /^MOVED/, hint: "set `cluster: true`" },
+  {
+    reason: /^READONLY/,
+    hint: "`url` names a replica: name the primary, or set `sentinel`",
+  },
+  { reason: /^OOM/, hint: "its memory is full: raise maxmemory" },
+  {
+    reason: /^MISCONF/,
+    hint: "it cannot write to its disk, and accepts no writes until it can",
+  },
+  {
+    reason: /knows no primary/,
+    hint: "compare `sentinel.name` with the output of `SENTINEL masters`",
+  },
+];
+
+/**
+ * Checks the server of `shared` in the same way as a replica uses it: connection, TLS, credentials, permissions and
+ * latency. Returns no group if `shared` is not set.
+ */
+export async function checkStateServer({ snapshot, timeoutMs }: Examined): Promise<FindingGroup[]> {
+  const { configuration, files } = snapshot;
+  const { shared } = configuration;
+  if (shared === undefined) return [];
+  const report = await examineStateServer(statePlaceOf(shared, files), shared.prefix, timeoutMs);
+  const { problem, answerMs = 0, version = "the server", address, eviction } = report;
+  const where = address === undefined ? version : `${version} at ${address}`;
+  const findings: Finding[] = [];
+  if (problem !== undefined) {
+    const hint = storeHint(problem, REDIS_HINTS, "see docs/scale.md");
+    findings.push(bad(`redis: cannot be used: ${problem}`, hint));
+  } else if (answerMs > shared.timeout) {
+    const message = `redis: ${where} takes ${Math.round(answerMs)} ms to answer`;
+    findings.push(warning(message, "shared.timeout is shorter, so a logout does not wait for it"));
+  } else {
+    findings.push(good(`redis: ${where} answers in ${Math.ceil(answerMs)} ms`));
+  }
+  if (eviction !== undefined && eviction !== "noeviction") {
+    const message = `redis: with maxmemory-policy ${eviction}, it may lose revocations`;
+    findings.push(warning(message, "set maxmemory-policy noeviction"));
+  }
+  return [{ name: "state server", findings }];
+}
 
 const TIMEOUT = "5s";
 

@@ -1,10 +1,9 @@
 import { resolve } from "node:path";
-import type { FileContent } from "../lib/files/file-content.ts";
+import { type FileContent, readFailure } from "../lib/files/regular-file.ts";
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
-import { readFailure } from "../lib/files/regular-file.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 import { isRequestValue } from "../policy/remote/request-template.ts";
-import { isRequestReference } from "../upstream/headers/header-template.ts";
+import { isRequestReference } from "../upstream/headers/header-changes.ts";
 import type { PathProblem } from "./path-problem.ts";
 
 export interface InterpolationContext {

@@ -1,6 +1,11 @@
 import { ConfigError } from "../core/config-problem.ts";
-import type { ContentIdentity, FileContent } from "../lib/files/file-content.ts";
-import { readRegularFile, readRegularFileSync, readFailure } from "../lib/files/regular-file.ts";
+import {
+  type ContentIdentity,
+  type FileContent,
+  readFailure,
+  readRegularFile,
+  readRegularFileSync,
+} from "../lib/files/regular-file.ts";
 import { type KeyFiles, readKeyFiles } from "../tokens/keys/key-directory.ts";
 import type { NamedFile } from "./named-files.ts";
 

@@ -9,7 +9,7 @@ import type {
   StreamEnd,
   UpstreamErrorReason,
 } from "./request/outcome.ts";
-import type { MirrorResult } from "./route/mirror.ts";
+import type { MirrorResult } from "./route/route.ts";
 import type { SharedOperation } from "./shared-parts.ts";
 
 /** An action that is postponed: reading from an open connection, or accepting a new one. */

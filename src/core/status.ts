@@ -1,5 +1,6 @@
 import type { Explanation } from "./explanation.ts";
 import type { RecentMinute, RecentRefusal } from "./recent.ts";
+import type { ConfigProblem } from "./config-problem.ts";
 
 /**
  * Everything that the status page and `sallyport top` show. Times are in milliseconds since the epoch. Contains no
@@ -128,3 +129,42 @@ export interface RefusalExplanation extends Pick<Explanation, "verdict" | "route
   /** The command that explains it further, with a token. */
   readonly command: string;
 }
+
+/** Whether tokens of a trusted issuer can be verified now. */
+export interface IssuerState {
+  readonly issuer: string;
+  /** Whether a usable key of the issuer is loaded. */
+  readonly usable: boolean;
+  /** The state of fetching its keys; undefined if they are read from a file. */
+  readonly fetches?: {
+    /** When its keys were last fetched, in milliseconds since the epoch; undefined if never. */
+    readonly fetchedAt: number | undefined;
+    /** Whether the keys are older than they should be, because fetches fail. */
+    readonly stale: boolean;
+    readonly succeeded: number;
+    readonly failed: number;
+  };
+  /** The number of usable keys that are loaded. */
+  readonly keys: number;
+  /** When the keys were last read or fetched, in milliseconds since the epoch (wall clock); undefined if never. */
+  readonly readAt: number | undefined;
+}
+
+/**
+ * Called after each later reading of the configuration or of a file that is read separately from it, with the problems
+ * that keep the new content out of force; none if it is in force.
+ */
+export type Reloaded = (problems: readonly string[]) => void;
+
+/** The result of a reload. */
+export type ReloadResult =
+  | {
+      readonly successful: true;
+      /** The changed keys; no values, which may be secrets. */
+      readonly changed: readonly string[];
+      /** The changed files: a renewed certificate changes no key. */
+      readonly files: readonly string[];
+      /** The keys changed since the process started that take effect only after a restart. */
+      readonly atRestart: readonly string[];
+    }
+  | { readonly successful: false; readonly problems: readonly ConfigProblem[] };

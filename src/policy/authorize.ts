@@ -1,9 +1,192 @@
 import { GateError } from "../core/request/errors.ts";
 import type { GateRequest } from "../core/request/gate-request.ts";
-import type { Identity } from "../core/request/identity.ts";
+import type { ClaimScalar, Identity, IdentityClaims } from "../core/request/identity.ts";
 import { mintPermit, type Permit } from "../core/request/permit.ts";
-import type { Authorizer, Route } from "../core/route/route.ts";
-import { challengedScopes, meets } from "./requirements.ts";
+import type { Authorizer, NamesRequirement, Requirements, Route } from "../core/route/route.ts";
+import { placeWords } from "../core/request/token-place.ts";
+import { mayAdmitMore, networkWords } from "./create-network-rule.ts";
+import type { ExplainedRequirement } from "../core/explanation.ts";
+import type { NeededClaims } from "../core/request/token-verifier.ts";
+
+/** What a route requires under one key of `routes[].require`. */
+interface Requirement {
+  /** Each has the words for `explain` and the names that a caller has. */
+  readonly demands: readonly Demand[];
+  /** What must be kept of a token to check them; default: what every identity has. */
+  readonly needs?: Partial<NeededClaims>;
+  /** The scopes to name in the challenge of a 403 (RFC 6750 §3). */
+  readonly challenge?: readonly string[];
+}
+
+/** The kinds of requirements by their key, one row each. A caller must meet all demands of all kinds. */
+const KINDS: Readonly<
+  Record<keyof Requirements, (require: Requirements) => Requirement | undefined>
+> = {
+  groups: ({ groups: wanted }) =>
+    wanted && { demands: ofNames("group", wanted, ({ groups }) => groups) },
+  scopes: ({ scopes: wanted }) =>
+    wanted && {
+      demands: ofNames("scope", wanted, ({ scopes = [] }) => scopes),
+      needs: { scopes: true },
+      challenge: [...(wanted.all ?? []), ...(wanted.any ?? [])],
+    },
+  claims: ({ claims: wanted }) =>
+    wanted && {
+      demands: wanted.flatMap(({ claim, any, all, equals }) =>
+        ofNames(
+          `claim ${claim}`,
+          equals === undefined ? { any, all } : { any, all: [...(all ?? []), equals] },
+          ({ claims }) => valuesOf(claims?.get(claim)),
+        ),
+      ),
+      needs: { names: wanted.map(({ claim }) => claim) },
+    },
+  issuers: ({ issuers: wanted }) =>
+    wanted && { demands: ofNames("issuer", { any: wanted }, ({ issuer }) => [issuer]) },
+};
+
+/** A demand that a caller have one of these names, or every one of them. Names of different types are never equal. */
+interface Demand {
+  readonly how: "one" | "every";
+  /** What the names refer to: a group, a claim. */
+  readonly what: string;
+  readonly names: readonly ClaimScalar[];
+  /** Returns the names that a caller has. More names never make a caller fail. */
+  held(caller: IdentityClaims): readonly ClaimScalar[];
+}
+
+function ofNames(
+  what: string,
+  { any, all }: { readonly [How in keyof NamesRequirement]?: readonly ClaimScalar[] | undefined },
+  held: Demand["held"],
+): Demand[] {
+  return [
+    ...(any === undefined ? [] : [{ how: "one" as const, what, names: any, held }]),
+    ...(all === undefined ? [] : [{ how: "every" as const, what, names: all, held }]),
+  ];
+}
+
+function valuesOf(value: ClaimScalar | readonly ClaimScalar[] | undefined): readonly ClaimScalar[] {
+  if (value === undefined) return [];
+  return typeof value === "object" ? value : [value];
+}
+
+/** Returns what a route requires, in the order of `KINDS`. @throws if a key has no row. */
+function requiredBy(require: Requirements): Requirement[] {
+  // Such a requirement would otherwise never be enforced.
+  const unknown = Object.keys(require).find((key) => !Object.hasOwn(KINDS, key));
+  if (unknown !== undefined) throw new Error(`There is no requirement of the kind ${unknown}`);
+  return Object.values(KINDS).flatMap((kind) => kind(require) ?? []);
+}
+
+function demandsOf(require: Requirements): readonly Demand[] {
+  return requiredBy(require).flatMap(({ demands }) => demands);
+}
+
+interface Compiled {
+  readonly demands: readonly Demand[];
+  readonly challenge: string | undefined;
+}
+
+/** The requirements of each route, compiled once, since every request is checked against them. */
+const compiled = new WeakMap<Requirements, Compiled>();
+
+/** Prepares the requirements of a route. @throws if one of them is of an unknown kind. */
+export function compileRequirements(require: Requirements): Compiled {
+  const known = compiled.get(require);
+  if (known !== undefined) return known;
+  const scopes = new Set(requiredBy(require).flatMap(({ challenge = [] }) => challenge));
+  const challenge = scopes.size === 0 ? undefined : [...scopes].join(" ");
+  const made = { demands: demandsOf(require), challenge };
+  compiled.set(require, made);
+  return made;
+}
+
+/** Returns the claims that the identity of a caller must contain, so that these requirements can be checked. */
+export function claimsNeededBy(require: Requirements): NeededClaims {
+  const needs = requiredBy(require).map((required) => required.needs ?? {});
+  return {
+    scopes: needs.some(({ scopes = false }) => scopes),
+    names: needs.flatMap(({ names = [] }) => names),
+  };
+}
+
+/** Whether a caller meets all requirements. */
+export function meets(caller: IdentityClaims, require: Requirements): boolean {
+  const { demands } = compileRequirements(require);
+  for (const demand of demands) if (!isMet(demand, caller)) return false;
+  return true;
+}
+
+function isMet({ how, names, held }: Demand, caller: IdentityClaims): boolean {
+  const has = held(caller);
+  return how === "one"
+    ? names.some((name) => has.includes(name))
+    : names.every((name) => has.includes(name));
+}
+
+/** Returns the scopes that a route requires, in the form for a challenge (RFC 6750 §3); undefined if there are none. */
+export function challengedScopes(require: Requirements): string | undefined {
+  return compileRequirements(require).challenge;
+}
+
+/** Whether some caller meets `one` but not `other`. */
+export function isWeakerRequirement(one: Requirements, other: Requirements): boolean {
+  const lists = demandsOf(one).flatMap(listsOf);
+  return demandsOf(other)
+    .flatMap(listsOf)
+    .some((avoided) =>
+      // If each list of `one` of the same kind has a name that is missing from this list of `other`, a caller with
+      // these names meets `one` and fails `other`.
+      lists
+        .filter(({ what }) => what === avoided.what)
+        .every(({ names }) => names.some((name) => !avoided.names.includes(name))),
+    );
+}
+
+/** Splits a demand into lists. The caller must have at least one name of each list. */
+function listsOf({ how, what, names }: Demand): Pick<Demand, "what" | "names">[] {
+  return how === "one" ? [{ what, names }] : names.map((name) => ({ what, names: [name] }));
+}
+
+/** Describes each demand: `one group of sales,admin`. */
+export function requirementWords(require: Requirements): string[] {
+  return demandsOf(require).map(
+    ({ how, what, names }) => `${how} ${what} of ${names.map(wordOf).join(",")}`,
+  );
+}
+
+/** Renders a name. Quotes a text that looks like a number or a boolean. */
+function wordOf(name: ClaimScalar): string {
+  return typeof name === "string" && /^(?:true|false|-?\d.*)?$/.test(name)
+    ? JSON.stringify(name)
+    : String(name);
+}
+
+/** Explains each demand, with the names that the caller has. @param caller undefined if there is none. */
+export function explainRequirements(
+  require: Requirements,
+  caller: IdentityClaims | undefined,
+): ExplainedRequirement[] {
+  return demandsOf(require).map((demand) => ({
+    how: demand.how,
+    what: demand.what,
+    names: demand.names,
+    held: caller === undefined ? [] : demand.held(caller),
+    met: caller !== undefined && isMet(demand, caller),
+  }));
+}
+
+/** Renders one requirement and the names that the caller has: `one group of sales, admin` and `sales`. */
+export function requirementLine({ how, what, names, held }: ExplainedRequirement): {
+  readonly required: string;
+  readonly held: string;
+} {
+  return {
+    required: `${how} ${what} of ${names.map(wordOf).join(", ")}`,
+    held: held.map(wordOf).join(", ") || "none",
+  };
+}
 
 /**
  * Decides whether a request may pass. This is the only function that grants a permit in enforce mode.
@@ -52,4 +235,40 @@ function permitIfAllowed(
 export function letPass(request: GateRequest, route: Route): Permit {
   if (route.mode !== "monitor") throw new GateError("internal", { reason: "not_monitored" });
   return mintPermit(request, route, undefined);
+}
+
+/** The parts of a route that decide who may use it. */
+type AccessPolicy = Pick<
+  Route,
+  "auth" | "mode" | "require" | "networks" | "tokenFrom" | "authorize"
+>;
+
+/** Whether a route admits callers without a token: it is public, its token is optional, or it is in monitor mode. */
+export function isOpen({ auth, mode }: AccessPolicy): boolean {
+  return auth !== "required" || mode === "monitor";
+}
+
+/** Whether some caller is admitted by `one` and refused by `other`. Each of two routes can be weaker than the other. */
+export function isWeaker(one: AccessPolicy, other: AccessPolicy): boolean {
+  if (other.mode !== "monitor" && mayAdmitMore(one.networks, other.networks)) return true;
+  if (isOpen(other)) return false;
+  // It is unknown which callers another server allows.
+  const asksMore = other.authorize !== undefined && one.authorize !== other.authorize;
+  return isOpen(one) || asksMore || isWeakerRequirement(one.require ?? {}, other.require ?? {});
+}
+
+/**
+ * Describes a policy: `public`, `token`, `token (optional)`, or `token in the cookie session and one group of
+ * sales,admin`.
+ */
+export function accessPolicyWords(policy: AccessPolicy): string {
+  const { auth, require = {}, mode, networks, tokenFrom, authorize } = policy;
+  const consent = authorize === undefined ? [] : [`the approval of ${authorize}`];
+  const where = ["", ...(networks === undefined ? [] : networkWords(networks))].join(" ");
+  if (auth === "none") return `public${where}`;
+  const watched = mode === "monitor" ? ", in monitor mode" : "";
+  const places =
+    tokenFrom === undefined ? "" : ` in ${tokenFrom.list.map(placeWords).join(" or ")}`;
+  const token = auth === "optional" ? `token${places} (optional)` : `token${places}`;
+  return `${[token, ...requirementWords(require), ...consent].join(" and ")}${where}${watched}`;
 }

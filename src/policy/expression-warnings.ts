@@ -1,8 +1,7 @@
-import { beginningOf } from "../core/route/path-pattern.ts";
-import type { Route, RouteQuery } from "../core/route/route.ts";
-import { commonText } from "../lib/automaton/common-text.ts";
+import { beginningOf, type Route, type RouteQuery } from "../core/route/route.ts";
+import { commonText } from "../lib/automaton/automaton.ts";
 import { ExpressionError } from "../lib/automaton/expression.ts";
-import { accessPolicyWords, isWeaker } from "./access-policy.ts";
+import { accessPolicyWords, isWeaker } from "./authorize.ts";
 import { automatonOf, canonicalPaths, mayOverlap } from "./path-automata.ts";
 import { bySpecificity, createRouteTable } from "./route-table.ts";
 import { ANOTHER_HOST, type RouteWarning } from "./route-warning.ts";

@@ -1,13 +1,12 @@
-import { beginningOf, PathExpression, type PathPattern } from "../core/route/path-pattern.ts";
-import { Automaton } from "../lib/automaton/automaton.ts";
-import { commonText } from "../lib/automaton/common-text.ts";
+import { beginningOf, PathExpression, type PathPattern } from "../core/route/route.ts";
+import { Automaton, commonText } from "../lib/automaton/automaton.ts";
 import {
   ANY_TEXT,
   type Expression,
   ExpressionError,
   literal,
+  parseExpression,
 } from "../lib/automaton/expression.ts";
-import { parseExpression } from "../lib/automaton/parse-expression.ts";
 import type { PathSpelling } from "../lib/http/path/loose-path.ts";
 
 const automata = new WeakMap<PathPattern, Automaton>();

@@ -1,8 +1,6 @@
-import { beginningOf, type PathPattern } from "../core/route/path-pattern.ts";
-import type { Route, RouteQuery } from "../core/route/route.ts";
+import { beginningOf, type PathPattern, type Route, type RouteQuery } from "../core/route/route.ts";
 import { type ComparedHeader, comparedHeader, hasHeader } from "../lib/http/header-values.ts";
-import { isWeaker } from "./access-policy.ts";
-import { compileRequirements } from "./requirements.ts";
+import { compileRequirements, isWeaker } from "./authorize.ts";
 
 /** Returns the route of a request, or undefined if none matches. */
 export type RouteTable = (request: RouteQuery) => Route | undefined;

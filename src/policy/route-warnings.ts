@@ -1,6 +1,5 @@
-import { beginningOf } from "../core/route/path-pattern.ts";
-import type { Route, RouteQuery } from "../core/route/route.ts";
-import { isWeaker } from "./access-policy.ts";
+import { beginningOf, type Route, type RouteQuery } from "../core/route/route.ts";
+import { isWeaker } from "./authorize.ts";
 import { expressionWarnings } from "./expression-warnings.ts";
 import { ANOTHER_HOST, type RouteWarning } from "./route-warning.ts";
 import { createRouteTable, type RouteTable } from "./route-table.ts";

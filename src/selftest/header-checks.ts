@@ -11,10 +11,10 @@ import {
   withoutForgery,
   withoutToken,
 } from "./expectations.ts";
-import { forgedIdentities, forwarded, shadows } from "./forged-fields.ts";
+import { forgedIdentities, forwarded, shadows } from "./forgeries.ts";
 import { ANSWER_WITH_HOPS } from "./recording-backend.ts";
 import { authorization, protectedPath, request, type Target } from "./deployment.ts";
-import { HTTP1, type RequestWriter } from "./attack-writer.ts";
+import { HTTP1, type RequestWriter } from "./raw-exchange.ts";
 
 const HOSTS: readonly (readonly [name: string, hosts: (host: string) => readonly string[]])[] = [
   ["two", (host) => [`Host: ${host}`, "Host: other.example"]],

@@ -1,7 +1,7 @@
 import { type Check, single } from "./check-result.ts";
-import { arrives, fail, pass, describeArrival, refusedOrUnauthorized } from "./expectations.ts";
+import { arrives, describeArrival, fail, pass, refusedOrUnauthorized } from "./expectations.ts";
 import { authorization, protectedPath, type Target } from "./deployment.ts";
-import { HTTP1, type RequestWriter } from "./attack-writer.ts";
+import { HTTP1, type RequestWriter } from "./raw-exchange.ts";
 
 /** Spellings that some server may decode as one step up (`../`) or as the end of the path. */
 const STEPS: readonly (readonly [name: string, step: string])[] = [

@@ -1,17 +1,17 @@
-import type { Check, Attempt } from "./check-result.ts";
+import type { Attempt, Check } from "./check-result.ts";
 import { refusedOrUnauthorized } from "./expectations.ts";
 import {
+  createAttackerKey,
   encoded,
   HMAC_ALGORITHMS,
   otherSpellings,
   spellings,
-  createAttackerKey,
   type TokenParts,
   tokenParts,
   withHmac,
 } from "./forgeries.ts";
 import { protectedPath, type Target } from "./deployment.ts";
-import { HTTP1, type RequestWriter } from "./attack-writer.ts";
+import { HTTP1, type RequestWriter } from "./raw-exchange.ts";
 
 type Named = readonly (readonly [what: string, token: string])[];
 

@@ -1,8 +1,7 @@
 import { GREET } from "./scripts.ts";
-import { locate } from "./locate.ts";
+import { locate, type StatePlace } from "./state-server.ts";
 import { DEADLINE_MS, StateConnection, StateUnavailable } from "./state-connection.ts";
-import type { StatePlace } from "./state-server.ts";
-import { keysFor } from "./state-keys.ts";
+import { keysFor } from "./wire.ts";
 
 /** The report of `doctor` about a state server. */
 export interface StateServerReport {

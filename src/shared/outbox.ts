@@ -2,8 +2,7 @@ import type { Revocation } from "../core/revocation.ts";
 import type { AttemptEnd } from "../core/shared-parts.ts";
 import { REVOKE, TELL } from "./scripts.ts";
 import type { StateConnection } from "./state-connection.ts";
-import type { StateKeys } from "./state-keys.ts";
-import { endOf, writeAttempt, writeRevocation } from "./wire.ts";
+import { endOf, type StateKeys, writeAttempt, writeRevocation } from "./wire.ts";
 import { callEach } from "../lib/async/isolation.ts";
 
 /** How long the server keeps events for replicas that start later, in milliseconds after the last event. */

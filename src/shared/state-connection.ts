@@ -3,8 +3,7 @@ import { connect as connectTls } from "node:tls";
 import { hash } from "node:crypto";
 import type { Redis } from "ioredis";
 import { withTimeout } from "../lib/async/with-timeout.ts";
-import { codeOrMessage } from "../lib/text/error-code.ts";
-import { LATE, RemoteError } from "../lib/text/remote-error.ts";
+import { codeOrMessage, LATE, RemoteError } from "../lib/text/error-code.ts";
 import type { StateServer } from "./state-server.ts";
 
 /** The state server cannot be used. */

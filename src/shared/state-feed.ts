@@ -15,7 +15,7 @@ import { KEPT_EVENTS } from "./outbox.ts";
 import { missingRevocations } from "./revocation-sync.ts";
 import { EVENTS_AFTER, GREET } from "./scripts.ts";
 import { DEADLINE_MS, type StateConnection } from "./state-connection.ts";
-import type { StateKeys } from "./state-keys.ts";
+import type { StateKeys } from "./wire.ts";
 
 /** Returns all current revocations of this replica. An emptied server must get them again. */
 export type KnownRevocations = () => readonly Revocation[];

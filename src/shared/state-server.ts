@@ -1,3 +1,94 @@
+import { listOf } from "./event-reader.ts";
+import { StateConnection, StateUnavailable } from "./state-connection.ts";
+
+/** The maximum number of nodes to ask: the nodes of a cluster redirect to each other while it changes. */
+const MOST_HOPS = 3;
+const MOVED = /^MOVED \d{1,5} (\S{1,300})/;
+
+/**
+ * Finds the server that holds our keys now. With sentinels or a cluster, a failover moves the keys to another server,
+ * so call this again after each lost connection.
+ *
+ * @param key any of our keys: all are in one hash slot.
+ * @throws StateUnavailable if none of the sentinels or nodes can answer.
+ */
+export async function locate(
+  place: StatePlace,
+  key: string,
+  deadlineMs: number,
+): Promise<StateServer> {
+  const { server, nodes = [], cluster, sentinel } = place;
+  if (cluster !== true && sentinel === undefined) return server;
+  const failures = new Set<string>();
+  for (const address of [server, ...nodes]) {
+    try {
+      const asked = { ...server, ...addressOf(address) };
+      if (sentinel === undefined) return await ownerOf(asked, key, deadlineMs);
+      return { ...server, ...(await primaryOf(asked, sentinel, deadlineMs)) };
+    } catch (error) {
+      if (!(error instanceof StateUnavailable)) throw error;
+      failures.add(error.message);
+    }
+  }
+  throw new StateUnavailable([...failures].join(", "));
+}
+
+function addressOf({ host, port }: Address): Address {
+  return { host, port };
+}
+
+/** Asks a sentinel for the address of the primary. Sentinels have their own credentials. */
+async function primaryOf(
+  asked: StateServer,
+  { name, username, password }: NonNullable<StatePlace["sentinel"]>,
+  deadlineMs: number,
+): Promise<Address> {
+  const sentinel = { ...asked, username, password, database: 0 };
+  using connection = await StateConnection.open(sentinel, deadlineMs);
+  const answer = await connection.call("SENTINEL", "get-master-addr-by-name", name);
+  if (answer === null) throw new StateUnavailable("the sentinel knows no primary of this name");
+  const [host, port] = listOf(answer);
+  return understood(addressIn(`${bracketed(String(host))}:${String(port)}`));
+}
+
+/** Asks a node of a cluster for a key. A node that does not own the key redirects to the one that does. */
+async function ownerOf(asked: StateServer, key: string, deadlineMs: number): Promise<StateServer> {
+  let node = asked;
+  for (let hop = 0; hop < MOST_HOPS; hop += 1) {
+    using connection = await StateConnection.open(node, deadlineMs);
+    try {
+      await connection.call("EXISTS", key);
+      return node;
+    } catch (error) {
+      const text =
+        error instanceof StateUnavailable && error.cause instanceof Error
+          ? error.cause.message
+          : "";
+      const [, moved] = MOVED.exec(text) ?? [];
+      if (moved === undefined) throw error;
+      // A redirect without a host means the same host with another port.
+      const next = moved.startsWith(":") ? `${bracketed(node.host)}${moved}` : unbracketed(moved);
+      node = { ...node, ...understood(addressIn(next)) };
+    }
+  }
+  throw new StateUnavailable("the nodes of the cluster do not agree");
+}
+
+function bracketed(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+/** A cluster writes IPv6 addresses without brackets. */
+function unbracketed(address: string): string {
+  const end = address.lastIndexOf(":");
+  return `${bracketed(address.slice(0, end))}${address.slice(end)}`;
+}
+
+function understood(address: Address | undefined): Address {
+  if (address === undefined) throw new StateUnavailable("an answer that is not understood");
+  return address;
+}
+
 /** A server and its credentials. Plain data. */
 export interface StateServer {
   readonly host: string;

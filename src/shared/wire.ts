@@ -1,11 +1,10 @@
-import { REVOCATION_FORMS, REVOCATION_KINDS, type Revocation } from "../core/revocation.ts";
-import type { AttemptEnd } from "../core/shared-parts.ts";
-import { isJsonObject } from "../lib/text/strict-json.ts";
-
 /**
  * The format of events that replicas exchange. Never trust an event: anyone who can write to the server may have sent
  * it.
  */
+import { type Revocation, REVOCATION_FORMS, REVOCATION_KINDS } from "../core/revocation.ts";
+import type { AttemptEnd } from "../core/shared-parts.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
 
 /** The maximum length of an event in characters; a name of a thousand characters fits. */
 const LONGEST = 16 * 1024;
@@ -14,7 +13,7 @@ const CONTROL = /\p{Cc}/u;
 /** The longest lifetime of a token, and so of a revocation, in milliseconds. */
 const LONGEST_LIFE_MS = 2 * 366 * 24 * 3_600_000;
 
-export type SharedEvent = { readonly attempt: AttemptEnd } | { readonly revocation: Revocation };
+type SharedEvent = { readonly attempt: AttemptEnd } | { readonly revocation: Revocation };
 
 export function writeAttempt({ failed, account, pair, network, known }: AttemptEnd): string {
   return JSON.stringify({ attempt: [failed ? 1 : 0, known ? 1 : 0, account, pair, network] });
@@ -79,4 +78,39 @@ function revocationIn(value: unknown, nowMs: number): Revocation | undefined {
 
 function isText(value: unknown): value is string {
   return typeof value === "string" && value.isWellFormed() && !CONTROL.test(value);
+}
+
+/** The names of the keys that replicas share on the state server. */
+export type StateKeys = ReturnType<typeof keysFor>;
+
+/**
+ * Returns the keys for a prefix. All are in one hash slot, so that a script can use several of them in a cluster,
+ * too.
+ */
+export function keysFor(prefix: string) {
+  const key = (name: string): string => `{${prefix}}${name}`;
+  return {
+    /** Written to check that the server accepts writes. */
+    probe: key("probe"),
+    /** A random value, set once: a different one means that the server was emptied. */
+    mark: key("mark"),
+    /** The mark up to which the server has been refilled with revocations. */
+    filled: key("filled"),
+    /** The replica that is refilling it. */
+    filling: key("filling"),
+    /** A stream of the events that replicas exchange. */
+    events: key("events"),
+    /** A sorted set of the revocations, by their end. */
+    revocations: key("revocations"),
+    /** The spending of one caller of a rate limit. */
+    rate: (digest: string): string => key(`rate:${digest}`),
+    /**
+     * For one caller of a concurrency limit: a hash with the requests in flight of each replica, and a sorted set with
+     * the time at which each replica reported them.
+     */
+    inFlight: (digest: string): readonly [counts: string, told: string] => [
+      key(`inflight:${digest}`),
+      key(`inflight:${digest}:told`),
+    ],
+  } as const;
 }

@@ -1,20 +1,21 @@
 import httpProxy from "http-proxy-3";
 import type { BufferedBytes } from "../core/buffered-bytes.ts";
-import type { ClientReading } from "../core/request/client-reading.ts";
+import type { ClientReading, OpenStream, Transfer } from "../core/request/transfer.ts";
 import { GateError } from "../core/request/errors.ts";
-import type { AssertionSource } from "../core/request/assertion-source.ts";
+import type { AssertionSource, Forwarder, UpgradeRequest } from "../core/request/gate.ts";
 import type { IncomingRequest, OutgoingResponse } from "../core/request/http-message.ts";
-import type { Forwarder, UpgradeRequest } from "../core/request/forwarder.ts";
-import type { OpenStream, Transfer } from "../core/request/transfer.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/request/permit.ts";
 import type { Tracing } from "../core/tracing.ts";
 import type { Clock } from "../lib/clock.ts";
 import { withinDeadline } from "./grpc/deadline.ts";
 import { Exchange } from "./http/exchange.ts";
-import { createOutgoingHeaders, type HeaderSettings } from "./headers/outgoing-headers.ts";
-import type { ForwardingSettings } from "./http/permitted-request.ts";
-import { tracedHeaders } from "./headers/traced-headers.ts";
+import {
+  createOutgoingHeaders,
+  type HeaderSettings,
+  tracedHeaders,
+} from "./headers/outgoing-headers.ts";
+import type { ForwardingSettings } from "./http/dispatch.ts";
 import { Mirrors } from "./mirror/mirrors.ts";
 import type { Upstream } from "./pool/upstreams.ts";
 import { WebSockets } from "./websocket/websocket.ts";

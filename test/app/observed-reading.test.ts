@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { createObservedReading } from "../../src/app/client-warnings.ts";
-import { NOOP_LOG } from "../../src/app/explanation/no-op.ts";
+import { NOOP_LOG } from "../../src/app/explanation/dry-run-gate.ts";
 import { listening } from "../support/listening.ts";
 import { until } from "../support/until.ts";
 

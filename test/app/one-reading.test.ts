@@ -5,7 +5,7 @@ import { explainAlone } from "../../src/app/explanation/dry-run.ts";
 import { explainerFrom } from "../../src/app/explanation/dry-run-gate.ts";
 import { inspect } from "../../src/app/inspection.ts";
 import type { Snapshot } from "../../src/config/snapshot.ts";
-import { createDryRunRequest } from "../../src/server/admin/explain-query.ts";
+import { createDryRunRequest } from "../../src/server/admin/explain-page.ts";
 import { keptLines } from "../observe/kept-lines.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { first } from "../tokens/trust.ts";

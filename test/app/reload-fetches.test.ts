@@ -8,7 +8,7 @@ import { GateError } from "../../src/core/request/errors.ts";
 import { createMetrics } from "../../src/observe/metrics/metrics.ts";
 import { RecentLog } from "../../src/observe/recent/recent-log.ts";
 import { createObserver } from "../../src/observe/log/access-log.ts";
-import { countInFlight } from "../../src/policy/concurrency/in-flight.ts";
+import { countInFlight } from "../../src/policy/concurrency/concurrency-limiter.ts";
 import { ReplaceableKeys } from "../../src/tokens/keys/own-keys.ts";
 import { ephemeralKey } from "../../src/tokens/keys/signing-keys.ts";
 import { RevocationList } from "../../src/tokens/revocation/revocation-list.ts";

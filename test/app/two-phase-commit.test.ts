@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { prepareAll } from "../../src/app/reload/two-phase-commit.ts";
+import { prepareAll } from "../../src/app/reload/reloader.ts";
 import type { Change } from "../../src/core/change.ts";
 
 function recorded() {

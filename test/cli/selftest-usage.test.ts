@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ECHO_WITNESS } from "../../src/selftest/witness.ts";
+import { ECHO_WITNESS } from "../../src/selftest/answers.ts";
 import { startPlainBackend } from "../support/plain-backend.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { childCommand, command } from "./command.ts";

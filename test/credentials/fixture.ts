@@ -1,10 +1,13 @@
+import { argon2Sync, randomBytes } from "node:crypto";
 import { ConfigError } from "../../src/core/config-problem.ts";
 import { LARGEST_USERS_FILE } from "../../src/credentials/stores/user-store.ts";
-import type { FileContent } from "../../src/lib/files/file-content.ts";
-import { readRegularFileSync, readFailure } from "../../src/lib/files/regular-file.ts";
-import { argon2Sync, randomBytes } from "node:crypto";
-import type { AttemptOrigin } from "../../src/credentials/throttle/login-throttle.ts";
+import {
+  type FileContent,
+  readFailure,
+  readRegularFileSync,
+} from "../../src/lib/files/regular-file.ts";
 import type {
+  AttemptOrigin,
   FailureThrottle,
   LoginThrottleLimits,
   ThrottleRefusal,

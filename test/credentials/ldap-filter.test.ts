@@ -4,7 +4,7 @@ import {
   escapeFilterValue,
   filledFilter,
   nameAttributes,
-} from "../../src/credentials/stores/ldap/ldap-filter.ts";
+} from "../../src/credentials/stores/ldap/ldap-store.ts";
 
 test.each([
   ["alice", "alice"],

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
-import { parseSize } from "../../src/lib/text/size.ts";
+import { parseSize } from "../../src/lib/text/duration.ts";
 import { ROOT } from "../docs/markdown.ts";
 import { documentedFile } from "./documents.ts";
 

@@ -1,6 +1,5 @@
 import { jsonSchema, type JsonSchema } from "../../src/config/schema/json-schema.ts";
-import { DURATION } from "../../src/lib/text/duration.ts";
-import { SIZE } from "../../src/lib/text/size.ts";
+import { DURATION, SIZE } from "../../src/lib/text/duration.ts";
 
 /** A configuration key with a value, as shown in the reference. */
 export interface SchemaKey {

@@ -16,7 +16,7 @@ const PUT_TOGETHER = ["cli/completion.ts", "config/schema/fields.ts", "shared/ex
 
 /** Files with an expression that is slow for what only the operator writes: variables, filters, and certificates. */
 const OPERATORS = [
-  "config/overlays.ts",
+  "config/load.ts",
   "config/schema/users/ldap-store-section.ts",
   "server/tls/certificate.ts",
 ];

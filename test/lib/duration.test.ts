@@ -1,6 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { formatDuration, parseDuration } from "../../src/lib/text/duration.ts";
-import { formatSize, parseSize } from "../../src/lib/text/size.ts";
+import {
+  formatDuration,
+  formatSize,
+  parseDuration,
+  parseSize,
+} from "../../src/lib/text/duration.ts";
 
 describe("durations", () => {
   test.each([

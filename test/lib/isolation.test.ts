@@ -1,7 +1,6 @@
 /** One member of a loop that throws costs only itself: the others run, and the error is reported, as an uncaught one. */
 import { expect, test } from "vitest";
-import { DeferredQueue } from "../../src/lib/async/deferred-queue.ts";
-import { atEndOfTurn } from "../../src/lib/async/end-of-turn.ts";
+import { atEndOfTurn, DeferredQueue } from "../../src/lib/async/end-of-turn.ts";
 import { callEach } from "../../src/lib/async/isolation.ts";
 import { TimeoutEntry, TimeoutList } from "../../src/lib/async/timeout-list.ts";
 import { systemClock } from "../../src/lib/clock.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { reuseOrCreate, reuseOrCreateAsync, reuseOrLease } from "../../src/lib/async/reuse.ts";
+import { reuseOrCreate, reuseOrCreateAsync, reuseOrLease } from "../../src/lib/async/leased.ts";
 
 test("objects with the same inputs are reused, all others are created again", async () => {
   const first = reuseOrCreate(undefined, { key: ["a", 1] }, () => ({}));

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import {
+  allocateCounters,
   roundUpToUnit,
   SharedByteCounters,
-  allocateCounters,
-} from "../../src/lib/async/shared-byte-counters.ts";
+} from "../../src/lib/async/shared-counts.ts";
 
 it("counts the clients of all threads together, in one row per thread", () => {
   const memory = allocateCounters(2);

@@ -1,9 +1,8 @@
 import { MessageChannel } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
-import { GateError } from "../../src/core/request/errors.ts";
-import { ERROR_CODEC } from "../../src/core/error-codec.ts";
-import { type RpcLimits, RpcClient, expose } from "../../src/lib/async/thread-rpc.ts";
+import { ERROR_CODEC, GateError } from "../../src/core/request/errors.ts";
+import { expose, RpcClient, type RpcLimits } from "../../src/lib/async/thread-rpc.ts";
 import { until } from "../support/until.ts";
 
 function connected(limits: Partial<RpcLimits> = {}) {

@@ -1,10 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { PathExpression } from "../../src/core/route/path-pattern.ts";
-import type { Route } from "../../src/core/route/route.ts";
+import { PathExpression, type Route } from "../../src/core/route/route.ts";
 import { type Bypass, findBypasses } from "../../src/policy/bypasses.ts";
 import { createRouteTable } from "../../src/policy/route-table.ts";
-import { meets } from "../../src/policy/requirements.ts";
+import { meets } from "../../src/policy/authorize.ts";
 import { identityWith } from "../support/permit.ts";
 import { rewritePath } from "../../src/upstream/headers/rewrite.ts";
 

@@ -2,12 +2,12 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { RequestsInFlight, SettleConcurrency } from "../../src/core/shared-parts.ts";
 import { createSharedCounts, releaseThread } from "../../src/lib/async/shared-counts.ts";
-import { createConcurrencyLimit } from "../../src/policy/concurrency/concurrency-limiter.ts";
 import {
   attachInFlight,
   countInFlight,
+  createConcurrencyLimit,
   IN_FLIGHT_TABLE,
-} from "../../src/policy/concurrency/in-flight.ts";
+} from "../../src/policy/concurrency/concurrency-limiter.ts";
 
 const FEW = { requests: 2, by: "subject" } as const;
 

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import { PathExpression } from "../../src/core/route/path-pattern.ts";
-import type { Route } from "../../src/core/route/route.ts";
+import { PathExpression, type Route } from "../../src/core/route/route.ts";
 import { expressionWarnings } from "../../src/policy/expression-warnings.ts";
 
 const base = { upstream: "app", forwardAuthorization: "strip", bodyBytes: Infinity } as const;

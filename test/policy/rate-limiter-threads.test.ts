@@ -3,13 +3,13 @@ import { Worker } from "node:worker_threads";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { timeOfAllThreads } from "../../src/lib/clock.ts";
-import { localArrivalTimes } from "../../src/policy/rates/arrival-times.ts";
-import { createRateLimit } from "../../src/policy/rates/rate-limiter.ts";
 import {
   attachSharedTimes,
+  createRateLimit,
   createSharedTimes,
-} from "../../src/policy/rates/shared-arrival-times.ts";
-import type { Spent, SpendingThread } from "./spending-thread.ts";
+  localArrivalTimes,
+} from "../../src/policy/rates/rate-limiter.ts";
+import type { SpendingThread, Spent } from "./spending-thread.ts";
 
 /** Starts threads that share a count, with a clock that the test sets. */
 function start(threads: number) {

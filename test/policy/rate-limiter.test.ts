@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { localArrivalTimes } from "../../src/policy/rates/arrival-times.ts";
-import { createRateLimit } from "../../src/policy/rates/rate-limiter.ts";
+import { createRateLimit, localArrivalTimes } from "../../src/policy/rates/rate-limiter.ts";
 import { heapInUse } from "../support/heap.ts";
 
 /** Creates a limit with a clock that the test sets. */

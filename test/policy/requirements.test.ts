@@ -9,7 +9,7 @@ import {
   isWeakerRequirement,
   meets,
   requirementWords,
-} from "../../src/policy/requirements.ts";
+} from "../../src/policy/authorize.ts";
 import { createRouteTable } from "../../src/policy/route-table.ts";
 import { identityWith, routeWith } from "../support/permit.ts";
 

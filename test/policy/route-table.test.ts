@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { beginningOf } from "../../src/core/route/path-pattern.ts";
-import type { Route } from "../../src/core/route/route.ts";
+import { beginningOf, type Route } from "../../src/core/route/route.ts";
 import { bySpecificity, createRouteTable } from "../../src/policy/route-table.ts";
 import { routeWith } from "../support/permit.ts";
 

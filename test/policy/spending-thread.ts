@@ -1,10 +1,10 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { timeOfAllThreads } from "../../src/lib/clock.ts";
-import { createRateLimit } from "../../src/policy/rates/rate-limiter.ts";
 import {
   attachSharedTimes,
+  createRateLimit,
   type SharedTimes,
-} from "../../src/policy/rates/shared-arrival-times.ts";
+} from "../../src/policy/rates/rate-limiter.ts";
 
 /** A thread that takes from a limit as fast as it can; nothing is refilled meanwhile. */
 export interface SpendingThread {

@@ -10,7 +10,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createNetworks } from "../../src/lib/http/networks.ts";
 import { type Admin, startAdmin } from "../../src/server/admin/admin-server.ts";
 import { createResponseIds } from "../../src/lib/http/response-ids.ts";
-import { probePages } from "../../src/server/admin/probe-pages.ts";
+import { probePages } from "../../src/server/admin/state-pages.ts";
 import { type Crowd, startCrowd } from "../support/crowd.ts";
 import { useSallyport } from "../support/pair.ts";
 import { request } from "../support/raw-client.ts";

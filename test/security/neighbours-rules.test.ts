@@ -15,7 +15,7 @@ import type { Route } from "../../src/core/route/route.ts";
 import { HashingPool } from "../../src/credentials/hashing/hashing-pool.ts";
 import { createCredentialCheck } from "../../src/credentials/login-service.ts";
 import { hashStore } from "../../src/credentials/stores/hash-store.ts";
-import { filledFilter } from "../../src/credentials/stores/ldap/ldap-filter.ts";
+import { filledFilter } from "../../src/credentials/stores/ldap/ldap-store.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { authorize } from "../../src/policy/authorize.ts";
 import { createRouteTable } from "../../src/policy/route-table.ts";

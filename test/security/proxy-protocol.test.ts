@@ -8,7 +8,7 @@ import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parseProxyHeader } from "../../src/server/listener/proxy-protocol/proxy-header.ts";
+import { parseProxyHeader } from "../../src/server/listener/proxy-protocol/proxied-peer.ts";
 import { ask } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";

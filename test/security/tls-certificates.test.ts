@@ -12,7 +12,7 @@ import { createSecureContext } from "node:tls";
 import { generate } from "selfsigned";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isExposed } from "../../src/lib/files/private-file.ts";
-import { certificateWarnings } from "../../src/server/tls/certificate-warnings.ts";
+import { certificateWarnings } from "../../src/server/tls/certificate.ts";
 import { command } from "../cli/command.ts";
 import { testCertificates } from "../support/certificates.ts";
 import { clientAuthority } from "../support/client-certificates.ts";

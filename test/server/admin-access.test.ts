@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { expect, test } from "vitest";
 import { createNetworks } from "../../src/lib/http/networks.ts";
-import { accessRefusal } from "../../src/server/admin/admin-access.ts";
+import { accessRefusal } from "../../src/server/admin/admin-pages.ts";
 
 const NOT_ALLOWED = "This address answers the peers of admin.allow only";
 const OF_A_PAGE = "A web page may not ask for this";

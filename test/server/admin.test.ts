@@ -3,9 +3,8 @@ import type { AdminPage } from "../../src/core/admin-page.ts";
 import type { Log } from "../../src/core/log.ts";
 import { createResponseIds } from "../../src/lib/http/response-ids.ts";
 import { createNetworks } from "../../src/lib/http/networks.ts";
-import { startAdmin, type Admin, type AdminOptions } from "../../src/server/admin/admin-server.ts";
-import { metricsPage } from "../../src/server/admin/metrics-page.ts";
-import { probePages, type ProbeSources } from "../../src/server/admin/probe-pages.ts";
+import { type Admin, type AdminOptions, startAdmin } from "../../src/server/admin/admin-server.ts";
+import { metricsPage, probePages, type ProbeSources } from "../../src/server/admin/state-pages.ts";
 import { exchange, openSocket, request } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
 

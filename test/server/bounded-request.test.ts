@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
-import { UNMETERED } from "../../src/core/request/client-reading.ts";
-import { createBoundedRequestClass } from "../../src/server/listener/bounded-request.ts";
+import { UNMETERED } from "../../src/core/request/transfer.ts";
+import { createBoundedRequestClass } from "../../src/server/listener/create-server.ts";
 import { listening } from "../support/listening.ts";
 import { until } from "../support/until.ts";
 

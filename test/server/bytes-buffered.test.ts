@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
 import { expect, it, onTestFinished } from "vitest";
-import { bytesBufferedOn } from "../../src/server/listener/bytes-buffered.ts";
+import { bytesBufferedOn } from "../../src/server/listener/connection-ledger.ts";
 import { listening } from "../support/listening.ts";
 
 const FIELD_BYTES = 10_000;

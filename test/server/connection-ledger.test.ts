@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import { connect, Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { SharedByteCounters, allocateCounters } from "../../src/lib/async/shared-byte-counters.ts";
+import { allocateCounters, SharedByteCounters } from "../../src/lib/async/shared-counts.ts";
 import { ConnectionLedger } from "../../src/server/listener/connection-ledger.ts";
 import { listening } from "../support/listening.ts";
 import { until } from "../support/until.ts";

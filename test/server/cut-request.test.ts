@@ -3,8 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Duplex } from "node:stream";
 import { expect, it, onTestFinished } from "vitest";
 import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
-import { UNMETERED } from "../../src/core/request/client-reading.ts";
-import { Transfer } from "../../src/core/request/transfer.ts";
+import { Transfer, UNMETERED } from "../../src/core/request/transfer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { refuseUnderWay } from "../../src/server/request/cut-request.ts";
 import { TrackedResponse } from "../../src/server/request/tracked-response.ts";

@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { startReading } from "../../src/lib/node-internals/node-sockets.ts";
 import { FairReading } from "../../src/server/listener/reading/fair-reading.ts";
-import { SharedUsage, usageMemory } from "../../src/server/listener/reading/shared-usage.ts";
+import { SharedUsage, usageMemory } from "../../src/server/listener/reading/reading-client.ts";
 import { listening } from "../support/listening.ts";
 import { countTurns } from "../support/loop-turns.ts";
 import { until } from "../support/until.ts";

@@ -5,8 +5,7 @@ import { expect, test } from "vitest";
 import { GateError } from "../../src/core/request/errors.ts";
 import { GateRequest } from "../../src/core/request/gate-request.ts";
 import { createNetworks } from "../../src/lib/http/networks.ts";
-import { createIntake, type Intake } from "../../src/server/request/intake.ts";
-import { MAX_HEADER_FIELDS } from "../../src/server/request/request-fields.ts";
+import { createIntake, type Intake, MAX_HEADER_FIELDS } from "../../src/server/request/intake.ts";
 import { valuesIn } from "../support/pairs.ts";
 
 interface Parts {

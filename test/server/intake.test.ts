@@ -5,8 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { GateError } from "../../src/core/request/errors.ts";
 import type { GateRequest } from "../../src/core/request/gate-request.ts";
 import { createNetworks } from "../../src/lib/http/networks.ts";
-import { createIntake, requestIdOf } from "../../src/server/request/intake.ts";
-import { MAX_HEADER_FIELDS } from "../../src/server/request/request-fields.ts";
+import { createIntake, MAX_HEADER_FIELDS, requestIdOf } from "../../src/server/request/intake.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { exchange, request } from "../support/raw-client.ts";
 

@@ -1,8 +1,7 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { expect, it } from "vitest";
-import { UNMETERED } from "../../src/core/request/client-reading.ts";
-import { Transfer } from "../../src/core/request/transfer.ts";
+import { Transfer, UNMETERED } from "../../src/core/request/transfer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { authenticateEndpoint } from "../../src/server/endpoints/authenticate.ts";
 import { requestWith } from "../support/permit.ts";

@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 import {
   MAX_HEADER_BYTES,
   parseProxyHeader,
-} from "../../src/server/listener/proxy-protocol/proxy-header.ts";
+} from "../../src/server/listener/proxy-protocol/proxied-peer.ts";
 
 const V2_START = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a];
 const someBytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((each) => [...each]);

@@ -1,9 +1,13 @@
 /** One client in fair reading. Nothing is sent on the sockets. */
 import { Socket } from "node:net";
 import { expect, it } from "vitest";
-import { ClientRanking } from "../../src/server/listener/reading/client-ranking.ts";
-import { ReadingClient, ReadingClients } from "../../src/server/listener/reading/reading-client.ts";
-import { SharedUsage, usageMemory } from "../../src/server/listener/reading/shared-usage.ts";
+import { ClientRanking } from "../../src/server/listener/reading/waiting-clients.ts";
+import {
+  ReadingClient,
+  ReadingClients,
+  SharedUsage,
+  usageMemory,
+} from "../../src/server/listener/reading/reading-client.ts";
 
 function oneThread(now = () => 0) {
   const memory = usageMemory(1);

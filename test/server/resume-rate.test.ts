@@ -1,6 +1,6 @@
 /** How many postponed connections resume after a turn of the event loop. */
 import { expect, it } from "vitest";
-import { ResumeRate } from "../../src/server/listener/reading/resume-rate.ts";
+import { ResumeRate } from "../../src/server/listener/reading/waiting-clients.ts";
 
 const CALM = { end: 0, lasted: 1, overran: false, accepted: false };
 

@@ -1,6 +1,6 @@
 /** A forwarder to one backend, without the rest of Sallyport, for behaviour that only its interface shows. */
 import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
-import { type ClientReading, UNMETERED } from "../../src/core/request/client-reading.ts";
+import { type ClientReading, UNMETERED } from "../../src/core/request/transfer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createForwarder } from "../../src/upstream/forward.ts";
 import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";

@@ -9,10 +9,10 @@ import {
   REVOCATION_KINDS,
   type RevocationKindName,
 } from "../../src/core/revocation.ts";
-import { FileContent } from "../../src/lib/files/file-content.ts";
+import { FileContent } from "../../src/lib/files/regular-file.ts";
 import { type RevocationQuery, revokePage } from "../../src/server/admin/revoke-page.ts";
 import { readEvent, writeRevocation } from "../../src/shared/wire.ts";
-import { linesOf, readJournal } from "../../src/tokens/revocation/journal-file.ts";
+import { linesOf, readJournal } from "../../src/tokens/revocation/journal.ts";
 import { readRevocationFile } from "../../src/tokens/revocation/revocation-file.ts";
 import { RevocationList } from "../../src/tokens/revocation/revocation-list.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";

@@ -3,11 +3,9 @@ import { GateError } from "../../src/core/request/errors.ts";
 import { Identity } from "../../src/core/request/identity.ts";
 import { createTokenIssuer } from "../../src/tokens/issuer.ts";
 import { makeKey } from "../../src/tokens/keys/key-making.ts";
-import { type KeyRing, createKeyRing } from "../../src/tokens/keys/key-ring.ts";
-import type { KeyInState } from "../../src/tokens/keys/key-states.ts";
+import { createKeyRing, type KeyRing, publishedKeys } from "../../src/tokens/keys/key-ring.ts";
+import { expiriesAfterRotation, type KeyInState } from "../../src/tokens/keys/key-states.ts";
 import { ReplaceableKeys } from "../../src/tokens/keys/own-keys.ts";
-import { publishedKeys } from "../../src/tokens/keys/key-ring.ts";
-import { expiriesAfterRotation } from "../../src/tokens/keys/key-states.ts";
 import { isSignedWith } from "../../src/tokens/verify/signature.ts";
 import { AUDIENCE, ISSUER, NOW, setClock, verifierFor } from "./fixture.ts";
 

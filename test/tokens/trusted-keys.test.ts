@@ -4,26 +4,26 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
 import { GateError } from "../../src/core/request/errors.ts";
 import { Identity } from "../../src/core/request/identity.ts";
-import type { TrustedIssuer } from "../../src/tokens/trusted/trusted-issuer.ts";
+import type { TrustedIssuer } from "../../src/tokens/trusted/trusted-key-file.ts";
 import { TrustedKeyAddress } from "../../src/tokens/trusted/trusted-key-address.ts";
 import { TrustedKeys } from "../../src/tokens/trusted/trusted-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { until } from "../support/until.ts";
 import { setClock, signerOf, tokenOf } from "./fixture.ts";
 import {
-  OTHER,
   ec,
+  first,
   jwkOf,
   jwksOf,
-  first,
-  second,
-  theirs,
-  signer,
   laterSigner,
+  OTHER,
   own,
+  provider,
+  second,
+  signer,
+  theirs,
   trusting,
   trustingFile,
-  provider,
 } from "./trust.ts";
 
 describe("keys from a file", () => {

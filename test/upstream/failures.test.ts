@@ -4,12 +4,12 @@ import { describe, expect, test } from "vitest";
 import { GateError } from "../../src/core/request/errors.ts";
 import { UPSTREAM_ERROR_REASONS } from "../../src/core/request/outcome.ts";
 import {
+  BackendFault,
   failure,
-  failureReason,
   failureOf,
+  failureReason,
   upstreamReason,
 } from "../../src/upstream/http/failures.ts";
-import { BackendFault } from "../../src/upstream/http/faults.ts";
 import { closedPort } from "../support/dead-ends.ts";
 
 const withCode = (code: string): Error => Object.assign(new Error(code), { code });

@@ -1,7 +1,7 @@
 /** Who gets a slot when a backend is full, and who is preempted. Opens no connection. */
 import { EventEmitter } from "node:events";
 import { expect, it, onTestFinished } from "vitest";
-import type { SlotHolder } from "../../src/upstream/pool/stalled-requests.ts";
+import type { SlotHolder } from "../../src/upstream/pool/slot.ts";
 import type { Target } from "../../src/upstream/pool/target.ts";
 import { Upstream } from "../../src/upstream/pool/upstreams.ts";
 

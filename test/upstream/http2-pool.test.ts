@@ -3,15 +3,15 @@ import { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import { Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
+import * as h2 from "../support/raw-http2-backend.ts";
 import type { BackendRequest } from "../../src/upstream/http/connection.ts";
-import { RequestBody } from "../../src/upstream/http/request-body.ts";
+import { RequestBody } from "../../src/upstream/http/client-body.ts";
 import { Http2Pool } from "../../src/upstream/http2/http2-pool.ts";
 import type { PingTimes } from "../../src/upstream/http2/liveness.ts";
 import { originOf } from "../../src/upstream/pool/target-origin.ts";
 import { closedPort, startSilentServer } from "../support/dead-ends.ts";
 import { GET, recorder } from "../support/exchange-recorder.ts";
 import { startHttp2Backend } from "../support/http2-backend.ts";
-import * as h2 from "../support/raw-http2-backend.ts";
 import { until } from "../support/until.ts";
 
 function poolTo(

@@ -2,7 +2,7 @@
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { expect, it } from "vitest";
-import { RequestBody } from "../../src/upstream/http/request-body.ts";
+import { RequestBody } from "../../src/upstream/http/client-body.ts";
 import { until } from "../support/until.ts";
 
 const KIB = 1024;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { RouteRewrite } from "../../src/core/route/route.ts";
-import { mapAnswerBack } from "../../src/upstream/headers/rewrite-response.ts";
+import { mapAnswerBack } from "../../src/upstream/headers/incoming-headers.ts";
 import { permitFor } from "../support/permit.ts";
 
 function located(location: string, rewrite: RouteRewrite, ...hosts: readonly string[]): unknown {

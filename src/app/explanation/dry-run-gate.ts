@@ -9,14 +9,44 @@ import type { Leased } from "../../lib/async/leased.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { loadSigningKeys } from "../../tokens/keys/signing-keys.ts";
 import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
-import { gateFilesOf, type GateFiles } from "../from-files.ts";
+import { type GateFiles, gateFilesOf } from "../from-files.ts";
 import { openGate, type OpenGate } from "../gate/open-gate.ts";
 import type { GateOptions } from "../gate/gate-options.ts";
 import { ownKeysOf } from "../keys/all-keys.ts";
 import { revokedBy } from "../revoking.ts";
 import type { Traffic } from "../traffic.ts";
-import { NOOP_LOG, NOOP_OBSERVER } from "./no-op.ts";
 import type { TokenSettings } from "./token-words.ts";
+import type { Log } from "../../core/log.ts";
+import type { Observer } from "../../core/observer.ts";
+
+const noop = (): void => undefined;
+
+/** No-op implementations for dry runs, which leave no trace. */
+export const NOOP_LOG: Log = { debug: noop, info: noop, warn: noop, error: noop };
+
+export const NOOP_OBSERVER: Observer = {
+  requestStarted: noop,
+  requestFinished: noop,
+  authDecided: noop,
+  tokenCache: noop,
+  tokenIssued: noop,
+  loginFinished: noop,
+  storeAnswered: noop,
+  outdatedHashUsed: noop,
+  sharedStateAsked: noop,
+  requestRefused: noop,
+  connectionsPostponed: noop,
+  upstreamAnswered: noop,
+  upstreamFailed: noop,
+  remoteChecked: noop,
+  upstreamRetried: noop,
+  requestMirrored: noop,
+  targetLeftOut: noop,
+  targetLookedUp: noop,
+  streamEnded: noop,
+  webSocketOpened: noop,
+  webSocketClosed: noop,
+};
 
 /** The parts of a gate without effects: a dry run signs nothing, logs nobody in or out, and leaves no trace. */
 const WITHOUT_EFFECTS = {
@@ -28,7 +58,7 @@ const WITHOUT_EFFECTS = {
 } satisfies Partial<GateOptions>;
 
 /** A gate that is used only for dry runs. A reload changes it together with the gates in force. */
-export interface DryRunGate {
+interface DryRunGate {
   readonly query: Traffic["query"];
   /** @throws ConfigError if a file that the configuration names is invalid. */
   prepare(next: DryRunOptions): Change;

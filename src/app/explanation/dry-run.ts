@@ -1,22 +1,114 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import type { Decision } from "../../core/request/decision.ts";
+import type { Decision, Gate } from "../../core/request/gate.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
-import type { DryRunRequest, ExplainedVerdict, Explanation } from "../../core/explanation.ts";
-import type { Gate } from "../../core/request/gate.ts";
+import type {
+  DryRunRequest,
+  ExplainedBackend,
+  ExplainedRoute,
+  ExplainedVerdict,
+  Explanation,
+} from "../../core/explanation.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { newTrace } from "../../core/request/token-verifier.ts";
 import { Permit } from "../../core/request/permit.ts";
-import { explainRequirements } from "../../policy/requirements.ts";
+import { explainRequirements, isWeaker } from "../../policy/authorize.ts";
 import { decide } from "../../server/request/decide.ts";
 import { createIntake } from "../../server/request/intake.ts";
-import { type ReadHead, readHead } from "../../server/admin/read-head.ts";
-import { intakeOptionsOf, routesOf } from "../gate/from-configuration.ts";
-import { explainBackend } from "./backend.ts";
+import { type ReadHead, readHead } from "../../server/admin/explain-page.ts";
+import { forwardingOf, intakeOptionsOf, routesOf } from "../gate/from-configuration.ts";
 import { type ExplainerAloneOptions, withOwnGate } from "./dry-run-gate.ts";
 import { refusalDetail } from "./refusal-detail.ts";
-import { explainRoutes, overlapNotes } from "./routes.ts";
 import { explainToken } from "./explained-token.ts";
 import type { TokenSettings } from "./token-words.ts";
+import { maskText } from "../../observe/log/redaction.ts";
+import { DEFAULT_RETRY } from "../../upstream/http/repetition.ts";
+import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
+import { forwardedQuery, rewritePath } from "../../upstream/headers/rewrite.ts";
+import { pathWords, type Route } from "../../core/route/route.ts";
+import { bySpecificity, createRouteTable } from "../../policy/route-table.ts";
+
+/** Headers that are written anew for the connection to the backend, with the same meaning. */
+const FRAMING = new Set(["host", "content-length", "transfer-encoding"]);
+/** Headers that are also sent to the backend in the request that opens a WebSocket. */
+const SWITCHING = new Set(["connection", "upgrade"]);
+
+/** Explains what would be sent to the backend, and to which targets. */
+function explainBackend(
+  configuration: Configuration,
+  permit: Permit,
+  upgrade: boolean,
+): ExplainedBackend | undefined {
+  const { request, route } = permit;
+  const upstream = configuration.upstreams[route.upstream];
+  if (upstream === undefined) return undefined;
+  const { targets, protocol, connections, queue, timeouts } = upstream;
+  const { bodyBytes, rateLimit, mirror } = route;
+  return {
+    upstream: route.upstream,
+    targets,
+    protocol,
+    path: rewritePath(route, request),
+    queryBytes: forwardedQuery(permit).length,
+    headers: headersOf(configuration, permit, upgrade),
+    timeouts: { ...timeouts, ...route.timeouts, queue: queue.timeout },
+    balance: targets.length > 1 ? upstream.balance : undefined,
+    retry: route.retry ?? DEFAULT_RETRY,
+    mirror: mirror && { upstream: mirror.upstream, percent: mirror.percent },
+    limits: {
+      bodyBytes: bodyBytes === Infinity ? undefined : bodyBytes,
+      connections,
+      queue: queue.length,
+      rate: rateLimit && {
+        by: rateLimit.by,
+        requests: rateLimit.requests,
+        withinMs: rateLimit.withinMs,
+        burst: rateLimit.burst,
+      },
+    },
+  };
+}
+
+function headersOf(
+  configuration: Configuration,
+  permit: Permit,
+  upgrade: boolean,
+): ExplainedBackend["headers"] {
+  const { header } = configuration.tokens.assertion ?? {};
+  const assertions = header === undefined ? undefined : { header, for: () => "a signed JWT" };
+  const outgoing = createOutgoingHeaders(forwardingOf(configuration), assertions);
+  const sent = pairsOf(permit.request.rawHeaders);
+  const added = pairsOf(outgoing.headers(permit));
+  const { requestHeaders, hostHeader } = permit.route;
+  const kept: string[] = [];
+  const removed: string[] = [];
+  for (const [name, value] of sent) {
+    const at = added.findIndex((pair) => pair[0] === name && pair[1] === value);
+    const lower = name.toLowerCase();
+    const again =
+      (FRAMING.has(lower) && !(lower === "host" && hostHeader !== undefined)) ||
+      (upgrade && SWITCHING.has(lower));
+    if (at !== -1) added.splice(at, 1);
+    (at !== -1 || again ? kept : removed).push(name);
+  }
+  if (hostHeader !== undefined) {
+    added.push(["Host", hostHeader === "target" ? "that of the target" : hostHeader.fixed]);
+  }
+  return {
+    added: added.map(([name, value]) => {
+      // A fixed value may be a secret, such as an API key for the backend.
+      const fixed = requestHeaders?.isFixed(name) === true;
+      return [name, fixed ? "as configured" : maskText(value)] as const;
+    }),
+    removed,
+    kept,
+  };
+}
+
+function pairsOf(list: readonly string[]): [name: string, value: string][] {
+  const pairs: [string, string][] = [];
+  for (let i = 0; i + 1 < list.length; i += 2) pairs.push([list[i] ?? "", list[i + 1] ?? ""]);
+  return pairs;
+}
 
 /**
  * Explains what a gate decides about a request, and why. Sends nothing to a backend, and changes no counts.
@@ -175,4 +267,62 @@ function decisionNotes({ route, action }: Decision, refusal: GateError | undefin
     );
   }
   return notes;
+}
+
+/** Returns all routes in matching order, each with its result. The route table itself decides what matches. */
+function explainRoutes(
+  routes: readonly Route[],
+  request: GateRequest | undefined,
+): ExplainedRoute[] {
+  let taken = false;
+  return bySpecificity(routes).map((route) => {
+    const fits = request !== undefined && !taken && matches(route, request);
+    const misfits = request === undefined || taken || fits ? [] : mismatchesOf(route, request);
+    const tried = request !== undefined && !taken;
+    taken ||= fits;
+    return {
+      name: route.name,
+      hosts: route.hosts,
+      path: pathWords(route.path),
+      methods: route.methods,
+      result: fits ? "taken" : tried ? "does not fit" : "not tried",
+      misfits,
+    };
+  });
+}
+
+function matches(route: Route, request: GateRequest): boolean {
+  return createRouteTable([route])(request) !== undefined;
+}
+
+/** Returns notes on routes whose regular expression matches the request, although another route takes it. */
+function overlapNotes(
+  routes: readonly Route[],
+  request: GateRequest,
+  taker: Route | undefined,
+): string[] {
+  if (taker === undefined) return [];
+  return routes
+    .filter(({ name, path }) => name !== taker.name && "regex" in path)
+    .filter((route) => matches(route, request))
+    .map((route) => {
+      const opens = isWeaker(taker, route)
+        ? `, and may admit callers whom ${route.name} refuses`
+        : "";
+      return `the regex of the route ${route.name} matches, too: ${taker.name} comes before it${opens}`;
+    });
+}
+
+/** Returns the conditions of a route that the request does not meet, each checked separately. */
+function mismatchesOf(route: Route, request: GateRequest): ExplainedRoute["misfits"] {
+  const { hosts, methods, path, headers, ...rest } = route;
+  const everywhere: Route = { ...rest, path: { prefix: "/" } };
+  const alone = {
+    host: hosts === undefined ? everywhere : { ...everywhere, hosts },
+    path: { ...rest, path },
+    method: methods === undefined ? everywhere : { ...everywhere, methods },
+    header: headers === undefined ? everywhere : { ...everywhere, headers },
+  };
+  const parts = ["host", "path", "method", "header"] as const;
+  return parts.filter((part) => !matches(alone[part], request));
 }

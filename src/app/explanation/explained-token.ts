@@ -1,4 +1,4 @@
-import type { Decision } from "../../core/request/decision.ts";
+import type { Decision } from "../../core/request/gate.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { ExplainedStep, ExplainedToken } from "../../core/explanation.ts";
 import { Identity } from "../../core/request/identity.ts";

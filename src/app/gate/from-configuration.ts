@@ -1,32 +1,29 @@
 import { availableParallelism } from "node:os";
-import { routeRow } from "../../config/effective/route-row.ts";
+import { routeRow } from "../../config/effective/effective.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { AccessFields } from "../../core/request/outcome.ts";
-import type { Cors } from "../../core/route/cors.ts";
-import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
+import type { ConcurrencyLimit, Cors, RateLimit, Route } from "../../core/route/route.ts";
 import { AUTHORIZATION, type TokenPlace, TokenPlaces } from "../../core/request/token-place.ts";
-import type { RateLimit } from "../../core/route/rate-limit.ts";
-import type { Route } from "../../core/route/route.ts";
 import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { foldedName } from "../../lib/http/folded-name.ts";
+import { foldedName } from "../../lib/http/header-values.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
-import { leastLoggedStatus } from "../../observe/log/access-log.ts";
-import { createAccessFields } from "../../observe/log/create-access-fields.ts";
+import { createAccessFields, leastLoggedStatus } from "../../observe/log/access-log.ts";
 import { createCors } from "../../server/endpoints/create-cors.ts";
 import type { ListenOptions } from "../../server/listener/listen-options.ts";
 import type { IntakeOptions } from "../../server/request/intake.ts";
-import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
-import { countInFlight } from "../../policy/concurrency/in-flight.ts";
+import {
+  countInFlight,
+  createConcurrencyLimit,
+} from "../../policy/concurrency/concurrency-limiter.ts";
 import { storeNames } from "../../credentials/stores/user-store.ts";
-import { localArrivalTimes } from "../../policy/rates/arrival-times.ts";
-import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
+import { createRateLimit, localArrivalTimes } from "../../policy/rates/rate-limiter.ts";
 import { checksIn } from "./remote-checks.ts";
 import type { AssertionSettings } from "../../tokens/assertion/assertions.ts";
 import type { HeaderSettings } from "../../upstream/headers/outgoing-headers.ts";
 import {
-  type IdentityHeaderNames,
   IDENTITY_PRESETS,
+  type IdentityHeaderNames,
 } from "../../upstream/headers/identity-headers.ts";
 
 /** Translates the configuration into the options of each feature. */

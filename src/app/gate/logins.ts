@@ -4,7 +4,7 @@ import type { Change } from "../../core/change.ts";
 import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";
 import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
-import type { Reloaded } from "../../core/reload-result.ts";
+import type { Reloaded } from "../../core/status.ts";
 import type { Observer } from "../../core/observer.ts";
 import { HashingPool, type PasswordVerifier } from "../../credentials/hashing/hashing-pool.ts";
 import { createCredentialCheck, createLoginService } from "../../credentials/login-service.ts";
@@ -19,18 +19,52 @@ import {
   type LoginThrottleLimits,
 } from "../../credentials/throttle/login-throttle.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { reuseOrCreate, reuseOrCreateAsync, type Reusable } from "../../lib/async/reuse.ts";
+import {
+  Leased,
+  type Reusable,
+  reuseOrCreate,
+  reuseOrCreateAsync,
+} from "../../lib/async/leased.ts";
 import { KeyedSemaphore } from "../../lib/async/keyed-semaphore.ts";
-import { Leased } from "../../lib/async/leased.ts";
 import type { StoreState } from "../../observe/metrics/gauges.ts";
 import { createTokenIssuer } from "../../tokens/issuer.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import { usersFilesIn } from "../from-files.ts";
-import type { NamedStore } from "../store-readiness.ts";
-import { DepartedUsers } from "./departed-users.ts";
+import type { NamedStore } from "../readiness.ts";
 import type { ReloadState, ReloadStates } from "../reload/reload-states.ts";
 
-export interface LoginsOptions {
+/** Detects users who were removed or disabled, and therefore can no longer log in. */
+class DepartedUsers {
+  readonly #tell: (names: readonly string[], atStart: boolean) => void;
+  #stores: (() => readonly OpenUserStore[]) | undefined;
+  #known: ReadonlySet<string> | undefined;
+
+  /** @param tell called with the users who were removed or disabled; at start, with those who are disabled. */
+  constructor(tell: (names: readonly string[], atStart: boolean) => void) {
+    this.#tell = tell;
+  }
+
+  /** Sets the stores, once all of them are open. */
+  begin(stores: () => readonly OpenUserStore[]): void {
+    this.#stores = stores;
+    this.look();
+  }
+
+  /** Compares the users of all stores with the previous ones. Call it whenever a store has changed. */
+  readonly look = (): void => {
+    if (this.#stores === undefined) return;
+    const users = this.#stores().flatMap((store) => [...(store.users?.() ?? [])]);
+    const namesOf = (disabled: boolean): Set<string> =>
+      new Set(users.filter((user) => user.disabled === disabled).map(({ name }) => name));
+    const active = namesOf(false);
+    const atStart = this.#known === undefined;
+    const departed = [...(this.#known ?? namesOf(true))].filter((name) => !active.has(name));
+    this.#known = active;
+    if (departed.length > 0) this.#tell(departed, atStart);
+  };
+}
+
+interface LoginsOptions {
   readonly configuration: Configuration;
   /** The content of the files that the configuration names. */
   readonly files: SnapshotFiles;

@@ -1,31 +1,37 @@
 import { UNLIMITED } from "../../core/buffered-bytes.ts";
-import { UNMETERED } from "../../core/request/client-reading.ts";
-import type { Forwarder } from "../../core/request/forwarder.ts";
-import type { Gate } from "../../core/request/gate.ts";
-import type { ConcurrencyLimit } from "../../core/route/concurrency.ts";
-import type { RateLimit } from "../../core/route/rate-limit.ts";
-import type { Route } from "../../core/route/route.ts";
-import { reuseOrCreate, reuseOrLease, type Reusable } from "../../lib/async/reuse.ts";
-import { Leased } from "../../lib/async/leased.ts";
+import { UNMETERED } from "../../core/request/transfer.ts";
+import type { Forwarder, Gate } from "../../core/request/gate.ts";
+import type { ConcurrencyLimit, RateLimit, Route } from "../../core/route/route.ts";
+import { Leased, type Reusable, reuseOrCreate, reuseOrLease } from "../../lib/async/leased.ts";
 import { openAuthorizer } from "../../policy/remote/authorizer-kinds.ts";
 import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts";
-import { authorize, letPass } from "../../policy/authorize.ts";
+import { authorize, claimsNeededBy, letPass } from "../../policy/authorize.ts";
 import { createRouteTable } from "../../policy/route-table.ts";
 import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/authenticate.ts";
 import { LOGOUT_PATH, logoutEndpoint } from "../../server/endpoints/logout.ts";
 import { KEY_SET_PATH, keySetEndpoint } from "../../server/endpoints/key-set-endpoint.ts";
-import { VERSION_PATHS, versionEndpoint } from "../../server/endpoints/version-endpoint.ts";
-import { createConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
-import { countInFlight } from "../../policy/concurrency/in-flight.ts";
-import { localArrivalTimes } from "../../policy/rates/arrival-times.ts";
-import { createRateLimit } from "../../policy/rates/rate-limiter.ts";
-import { ambiguous } from "../../server/request/request-fields.ts";
+import {
+  fileVersion,
+  fixedVersion,
+  VERSION_PATHS,
+  versionEndpoint,
+} from "../../server/endpoints/version-endpoint.ts";
+import {
+  countInFlight,
+  createConcurrencyLimit,
+} from "../../policy/concurrency/concurrency-limiter.ts";
+import {
+  createRateLimit,
+  limitName,
+  localArrivalTimes,
+  settlingOf,
+} from "../../policy/rates/rate-limiter.ts";
+import { ambiguous } from "../../server/request/intake.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
-import { limitName, settlingOf } from "../../policy/rates/rate-settling.ts";
 import { publishedKeys } from "../../tokens/keys/key-ring.ts";
-import type { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
+import { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
 import { createForwarder } from "../../upstream/forward.ts";
-import type { Upstream } from "../../upstream/pool/upstreams.ts";
+import { Upstream } from "../../upstream/pool/upstreams.ts";
 import {
   accessFieldsOf,
   assertionOf,
@@ -35,12 +41,27 @@ import {
   forwardingOf,
   routesOf,
   tokenQueriesOf,
+  workersOf,
 } from "./from-configuration.ts";
-import { openUpstream } from "./open-upstream.ts";
-import { verifierFor } from "./gate-verifier.ts";
-import { authorizationOf, observeCheck } from "./remote-checks.ts";
+import {
+  authorizationOf,
+  isKeyed,
+  observeCheck,
+  observeCheck as observe,
+} from "./remote-checks.ts";
 import type { GateOptions } from "./gate-options.ts";
-import { askedForVersion, type OpenVersionSource, openVersionSource } from "./gate-version.ts";
+import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
+import type { ObserveCheck } from "../../tokens/remote/token-check-kinds.ts";
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { VersionSource } from "../../core/version-source.ts";
+import type { UpstreamEvents, UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
+import { openBackendVersion } from "../../upstream/version-from-backend.ts";
+import { NAMED_REVOCATIONS } from "../../core/revocation.ts";
+import type { NeededClaims } from "../../core/request/token-verifier.ts";
+import { fieldSource } from "../../observe/log/access-log.ts";
+import { claimsIn } from "../../upstream/headers/header-changes.ts";
+import type { Log } from "../../core/log.ts";
+import type { Observer } from "../../core/observer.ts";
 
 /** A gate and its parts. */
 export interface OpenGate {
@@ -214,4 +235,155 @@ function connectionsFor(
     openVersionSource(options, asked),
   );
   return { upstreams, forwarder, version };
+}
+
+/** Reuses the previous verifier with its cache if the settings are the same. */
+function verifierFor(
+  options: GateOptions,
+  before: Reusable<Leased<CachingTokenVerifier>> | undefined,
+): Reusable<Leased<CachingTokenVerifier>> {
+  const { configuration, trustedKeyFiles, keys, revocations } = options;
+  const { clock, log, observer, keysChanged } = options;
+  // Leaves out the settings that do not affect verification, so that the cache survives a change of them.
+  const {
+    lifetime: _ours,
+    algorithm: _signs,
+    keys: _sign,
+    jwks: _published,
+    revocation: _revoked,
+    streams: _ended,
+    errorDescription: _told,
+    assertion,
+    ...verifying
+  } = configuration.tokens;
+  const { cache, trusted, ...rest } = verifying;
+  const settings = {
+    ...rest,
+    cacheEntries: cache.entries,
+    asserts: assertion !== undefined,
+    // Each thread has its own cache.
+    cacheBytes: Math.ceil(cache.bytes / workersOf(configuration)),
+    trusted: trusted.filter(isKeyed).map(({ clockSkew, maxLifetime, ...each }) => ({
+      ...each,
+      clockSkewMs: clockSkew,
+      maxLifetimeMs: maxLifetime,
+    })),
+    remote: trusted
+      .filter((each) => !isKeyed(each))
+      .map(({ clockSkew, ...each }) => ({ ...each, clockSkewMs: clockSkew })),
+    needed: neededClaims(configuration),
+  };
+  const observeCheck: ObserveCheck = (kind, name) =>
+    observe({ kind, name }, { observer, log, clock });
+  const trustedKeys: Pick<TrustedKeys, "open"> = {
+    open: (issuer, changed) => options.trustedKeys.open(issuer, changed, trustedKeyFiles),
+  };
+  const outside = { observeCheck, keys, trustedKeys, revocations, clock, log, keysChanged };
+  return reuseOrLease(
+    before,
+    settings,
+    () => new CachingTokenVerifier({ ...settings, ...outside }),
+  );
+}
+
+/** A version source that must be closed after use. */
+interface OpenVersionSource extends VersionSource {
+  close(): Promise<void>;
+}
+
+/** Returns the upstream that provides the version, if any. */
+function askedForVersion(
+  { version }: Configuration,
+  upstreams: readonly UpstreamOptions[],
+): UpstreamOptions | undefined {
+  if (version === undefined || !("upstream" in version)) return undefined;
+  return upstreams.find(({ name }) => name === version.upstream);
+}
+
+/** Opens the configured source of the version. @param upstream the result of `askedForVersion`. */
+function openVersionSource(
+  { configuration, version: own, clock }: GateOptions,
+  upstream: UpstreamOptions | undefined,
+): OpenVersionSource {
+  const { version = { text: own } } = configuration;
+  if ("upstream" in version) {
+    if (upstream === undefined) throw new Error(`there is no upstream ${version.upstream}`);
+    return openBackendVersion({ ...version, upstream, clock });
+  }
+  const local =
+    "file" in version
+      ? fileVersion(version.file)
+      : fixedVersion("text" in version ? version.text : (process.env[version.env] ?? ""));
+  return { ...local, close: () => Promise.resolve() };
+}
+
+/**
+ * Returns the claims of a verified token that the configuration uses. They are sorted, so that two configurations that
+ * need the same claims share the cached tokens.
+ */
+function neededClaims({ routes, identity, tokens, log }: Configuration): NeededClaims {
+  const required = routes.map(({ require = {} }) => claimsNeededBy(require));
+  const names = [
+    ...required.flatMap((needed) => needed.names),
+    ...NAMED_REVOCATIONS.flatMap(({ claim }) => claim ?? []),
+    ...Object.values(identity.claims),
+    ...Object.values(log.fields).flatMap((written) => {
+      const source = fieldSource(written);
+      return source?.kind === "claim" ? [source.name] : [];
+    }),
+    ...(tokens.assertion?.claims.filter((name) => name !== "groups") ?? []),
+    ...routes.flatMap(({ requestHeaders, responseHeaders }) =>
+      [requestHeaders, responseHeaders].flatMap((changes) =>
+        [changes?.set, changes?.add].flatMap((values) =>
+          Object.values(values ?? {}).flatMap(claimsIn),
+        ),
+      ),
+    ),
+  ];
+  return {
+    scopes: required.some(({ scopes }) => scopes),
+    names: [...new Set(names)].toSorted(),
+  };
+}
+
+/** Opens an upstream. In a gate without clients, it sends no health checks to its targets. */
+function openUpstream(
+  { clock, log, observer, buffered }: GateOptions,
+  options: UpstreamOptions,
+): Upstream {
+  const upstream = new Upstream(options, clock, tellTargets(log, observer));
+  if (buffered !== undefined) upstream.start();
+  return upstream;
+}
+
+/**
+ * Logs and counts the events of targets. For each name, logs when lookups begin to fail, and when they succeed again.
+ */
+function tellTargets(log: Log, observer: Observer): UpstreamEvents {
+  const unknown = new Set<string>();
+  return {
+    targetChanged(upstream, target, available, why) {
+      const fields = { upstream, target, why };
+      if (available) {
+        log.info("a target is used again", fields);
+        return;
+      }
+      observer.targetLeftOut(upstream);
+      log.warn("a target is left out", fields);
+    },
+    targetResolved(upstream, target, addresses) {
+      const fields = { upstream, target, addresses: addresses.join(" ") };
+      if (addresses.length > 0) log.info("a target has other addresses", fields);
+      else log.error("a target has no address any more", fields);
+    },
+    targetLookedUp(upstream, target, fault) {
+      observer.targetLookedUp(upstream, fault === undefined);
+      if (fault === undefined) {
+        if (unknown.delete(target)) log.info("a target is found again", { upstream, target });
+      } else if (!unknown.has(target)) {
+        unknown.add(target);
+        log.warn("the name of a target cannot be resolved", { upstream, target, why: fault });
+      }
+    },
+  };
 }

@@ -5,12 +5,12 @@ import type { Change } from "../../core/change.ts";
 import type { Log } from "../../core/log.ts";
 import type { Clock } from "../../lib/clock.ts";
 import {
-  type OwnKeySettings,
   openOwnKeys,
+  type OwnKeySettings,
   type WatchedKeys,
 } from "../../tokens/keys/watched-keys.ts";
 import { assertsWithOwnKeys } from "../gate/from-configuration.ts";
-import { prepareAll } from "../reload/two-phase-commit.ts";
+import { prepareAll } from "../reload/reloader.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
 
 /** All of Sallyport's own keys. */

@@ -4,7 +4,7 @@ import { ConfigError } from "../../core/config-problem.ts";
 import { keysIn } from "../../tokens/keys/key-directory.ts";
 import { createKeyRing, type KeyRing } from "../../tokens/keys/key-ring.ts";
 import { exposedKeys, loadSigningKeys } from "../../tokens/keys/signing-keys.ts";
-import { NOOP_LOG } from "../explanation/no-op.ts";
+import { NOOP_LOG } from "../explanation/dry-run-gate.ts";
 import { assertionKeysOf, ownKeysOf } from "./all-keys.ts";
 
 /** Returns a function for each use of the key directories. It throws `ConfigError` if they cannot be used. */

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import type { Forwarder, TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
+import type { Forwarder, Gate, TargetState, UpstreamLoad } from "../../core/request/gate.ts";
 import type { OpenStream } from "../../core/request/transfer.ts";
-import type { Gate } from "../../core/request/gate.ts";
 import type { ListenChanges } from "../../server/listener/listen-options.ts";
 import { createIntake, type Intake } from "../../server/request/intake.ts";
 import type { Leased } from "../../lib/async/leased.ts";

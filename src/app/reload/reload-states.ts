@@ -1,4 +1,4 @@
-import type { Reloaded } from "../../core/reload-result.ts";
+import type { Reloaded } from "../../core/status.ts";
 
 /** The reload state of a file or directory that is reread separately from the configuration. */
 export interface ReloadState {

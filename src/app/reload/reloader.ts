@@ -4,7 +4,7 @@ import {
   type ConfigurationInForce,
   inForce,
   type ValueChange,
-} from "../../config/effective/in-force.ts";
+} from "../../config/effective/effective.ts";
 import type { InForce, Snapshot } from "../../config/snapshot.ts";
 import {
   ConfigError,
@@ -13,8 +13,9 @@ import {
   withoutSource,
 } from "../../core/config-problem.ts";
 import type { Log } from "../../core/log.ts";
-import type { Reloaded, ReloadResult } from "../../core/reload-result.ts";
+import type { Reloaded, ReloadResult } from "../../core/status.ts";
 import { type FollowedFile, followFile } from "../../lib/files/watched-file.ts";
+import type { Change } from "../../core/change.ts";
 
 export interface ReloadOptions {
   /** The snapshot that the process was started with. */
@@ -214,4 +215,31 @@ class FollowedFiles {
     for (const followed of this.#followed.values()) followed.close();
     this.#followed.clear();
   }
+}
+
+/**
+ * Prepares several changes in order, and combines them into one: either all are put in force, or none. If one
+ * preparation fails, the changes before it are rolled back.
+ *
+ * @throws the error of the preparation that failed.
+ */
+export async function prepareAll(
+  preparations: readonly (() => Change | Promise<Change>)[],
+): Promise<Change> {
+  const changes: Change[] = [];
+  const rollback = (): void => {
+    for (const change of changes) change.rollback();
+  };
+  try {
+    for (const prepare of preparations) changes.push(await prepare());
+  } catch (error) {
+    rollback();
+    throw error;
+  }
+  return {
+    async commit() {
+      await Promise.all(changes.map((change) => change.commit()));
+    },
+    rollback,
+  };
 }

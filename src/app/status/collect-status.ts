@@ -1,19 +1,263 @@
 import { hostname } from "node:os";
-import { inForce } from "../../config/effective/in-force.ts";
+import { setImmediate as turn } from "node:timers/promises";
+import { X509Certificate } from "node:crypto";
+import { inForce, routeRow } from "../../config/effective/effective.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
-import type { Explanation, DryRunRequest } from "../../core/explanation.ts";
-import type { IssuerState } from "../../core/issuer-state.ts";
-import type { RecentEvents } from "../../core/recent.ts";
-import type { Status, StatusConfiguration } from "../../core/status.ts";
+import type { DryRunRequest, Explanation } from "../../core/explanation.ts";
+import type {
+  IssuerState,
+  RefusalExplanation,
+  Status,
+  StatusCertificate,
+  StatusConfiguration,
+  StatusKey,
+  StatusRefusal,
+  StatusReload,
+  StatusRoute,
+  StatusUpstream,
+} from "../../core/status.ts";
+import type { RecentEvents, RecentRefusal } from "../../core/recent.ts";
 import { mergeEvents } from "../../observe/recent/recent-log.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
-import type { Reloader } from "../reload/reloader.ts";
+import type { LastReload, Reloader } from "../reload/reloader.ts";
 import type { Service } from "../service.ts";
-import { mergeIssuers } from "../threads/merged-states.ts";
-import { workersOf } from "../gate/from-configuration.ts";
-import { Counted } from "./counted.ts";
-import { explainRefusals } from "./explained-refusals.ts";
-import { certificateIn, keysIn, reloadIn, routesIn, upstreamsIn } from "./sections.ts";
+import { mergeIssuers } from "../threads/thread-queries.ts";
+import { routesOf, workersOf } from "../gate/from-configuration.ts";
+import type { MetricObjects } from "../../observe/metrics/series.ts";
+import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import { shellWord } from "../../lib/text/printable.ts";
+import { accessPolicyWords } from "../../policy/authorize.ts";
+import { createDryRunRequest, ExplainQueryError } from "../../server/admin/explain-page.ts";
+import { pathWords } from "../../core/route/route.ts";
+import type { TargetState } from "../../core/request/gate.ts";
+import { bySpecificity } from "../../policy/route-table.ts";
+import { stateOf } from "../../tokens/keys/key-states.ts";
+import type { KeyRing } from "../../tokens/keys/key-ring.ts";
+import { reachState } from "../../upstream/pool/health-check.ts";
+
+type Labels = Readonly<Record<string, string | number>>;
+
+interface Sample {
+  readonly labels: Labels;
+  readonly value: number;
+}
+
+/** Computes sums of metrics that have the form of prom-client's JSON. */
+class Counted {
+  readonly #samples = new Map<string, readonly Sample[]>();
+
+  constructor(metrics: MetricObjects) {
+    for (const each of metrics) {
+      if (!("name" in each && "values" in each && Array.isArray(each.values))) continue;
+      this.#samples.set(String(each.name), each.values.filter(isSample));
+    }
+  }
+
+  /** Returns the sum of the samples of a metric that have these labels; 0 if there are none. */
+  sum(name: string, labels: Labels = {}): number {
+    return this.#fitting(name, labels).reduce((sum, { value }) => sum + value, 0);
+  }
+
+  /** Returns the sum of those samples whose status code is in a class: 4 means 400 to 499. */
+  sumOfClass(name: string, labels: Labels, codeClass: number): number {
+    return this.#fitting(name, labels)
+      .filter((sample) => Math.floor(Number(sample.labels["code"]) / 100) === codeClass)
+      .reduce((sum, { value }) => sum + value, 0);
+  }
+
+  #fitting(name: string, labels: Labels): Sample[] {
+    const wanted = Object.entries(labels);
+    return (this.#samples.get(`sallyport_${name}`) ?? []).filter((sample) =>
+      wanted.every(([label, value]) => sample.labels[label] === value),
+    );
+  }
+}
+
+function isSample(value: unknown): value is Sample {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "value" in value &&
+    typeof value.value === "number" &&
+    "labels" in value
+  );
+}
+
+type Explain = (request: DryRunRequest) => Promise<Explanation>;
+
+/** Maximum number of routes to list before the one that matched. */
+const MAX_ROUTES = 12;
+
+/**
+ * Explains refusals with dry runs: one for each group of equal requests, and only one per turn of the event loop, so
+ * that clients do not have to wait.
+ */
+async function explainRefusals(
+  refusals: readonly RecentRefusal[],
+  configuration: Configuration,
+  explain: Explain,
+): Promise<StatusRefusal[]> {
+  const known = new Map<string, RefusalExplanation | undefined>();
+  const explained: StatusRefusal[] = [];
+  for (const refusal of refusals) {
+    const { method, host, path, client, protocol } = refusal;
+    const key = JSON.stringify([method, host, path, client, protocol]);
+    if (!known.has(key)) {
+      known.set(key, await explanationOf(refusal, configuration, explain));
+      await turn();
+    }
+    explained.push({ ...refusal, explanation: known.get(key) });
+  }
+  return explained;
+}
+
+const UPGRADE = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"];
+
+async function explanationOf(
+  refusal: RecentRefusal,
+  configuration: Configuration,
+  explain: Explain,
+): Promise<RefusalExplanation | undefined> {
+  const { method, host, path, client, protocol } = refusal;
+  if (method === "" || path === "") return undefined;
+  const scheme = configuration.server.tls.mode === "off" ? "http" : "https";
+  const url = `${scheme}://${host || "localhost"}${path}`;
+  const headers = protocol === "websocket" ? UPGRADE : [];
+  try {
+    const dryRun = createDryRunRequest({
+      method,
+      url,
+      headers,
+      authorization: undefined,
+      peer: client,
+    });
+    const { verdict, routes, notes } = await explain(dryRun);
+    const route = configuration.routes.find(({ name }) => name === verdict.route);
+    return {
+      verdict,
+      notes,
+      routes: routes.filter(({ result }) => result !== "not tried").slice(-MAX_ROUTES),
+      access: route && accessPolicyWords(routeRow(route, configuration.server.limits)),
+      command: commandOf({ method, url, client, headers }),
+    };
+  } catch (error) {
+    if (error instanceof ExplainQueryError) return undefined;
+    throw error;
+  }
+}
+
+function commandOf(request: {
+  readonly method: string;
+  readonly url: string;
+  readonly client: string;
+  readonly headers: readonly string[];
+}): string {
+  const { method, url, client, headers } = request;
+  const options = [
+    ...(method === "GET" ? [] : ["--method", method]),
+    ...["--url", url, "--client", client],
+    ...headers.flatMap((header) => ["--header", header]),
+    ...["--token-file", "FILE"],
+  ];
+  return ["sallyport", "explain", ...options.map(shellWord)].join(" ");
+}
+
+/** The longer sections of the status. */
+
+const REQUESTS = "http_requests_total";
+
+function routesIn(configuration: Configuration, counted: Counted): StatusRoute[] {
+  return bySpecificity(routesOf(configuration)).map((route) => ({
+    name: route.name,
+    hosts: route.hosts,
+    path: pathWords(route.path),
+    methods: route.methods,
+    access: accessPolicyWords(route),
+    upstream: route.upstream,
+    requests: counted.sum(REQUESTS, { route: route.name }),
+    clientErrors: counted.sumOfClass(REQUESTS, { route: route.name }, 4),
+    serverErrors: counted.sumOfClass(REQUESTS, { route: route.name }, 5),
+  }));
+}
+
+/** Checks whether each target accepts a connection; with `resolve`, each address of a name. */
+function upstreamsIn(
+  { upstreams }: Configuration,
+  counted: Counted,
+  known: readonly TargetState[],
+): Promise<StatusUpstream[]> {
+  return Promise.all(
+    Object.entries(upstreams).map(async ([name, { targets, resolve }]) => ({
+      name,
+      inFlight: counted.sum("upstream_requests_in_flight", { upstream: name }),
+      waiting: counted.sum("upstream_queue_length", { upstream: name }),
+      targets: await statesOf(
+        targets,
+        known.filter(({ upstream }) => upstream === name),
+        resolve !== undefined,
+      ),
+    })),
+  );
+}
+
+/** @param known the targets that the threads report; empty while no name has an address, or no thread answers. */
+async function statesOf(
+  configured: readonly string[],
+  known: readonly TargetState[],
+  areNames: boolean,
+): Promise<StatusUpstream["targets"]> {
+  if (known.length === 0 && areNames) {
+    return configured.map((address) => ({ address, reachable: false, state: "no address" }));
+  }
+  const all =
+    known.length > 0
+      ? known
+      : configured.map((target) => ({ target, state: "available" as const }));
+  return Promise.all(
+    all.map(async ({ target: address, state }) => {
+      const reached = await reachState(address);
+      const reachable = reached === "ok";
+      return { address, reachable, state: reachable && state !== "available" ? state : reached };
+    }),
+  );
+}
+
+function certificateIn(text: string | undefined): StatusCertificate | undefined {
+  if (text === undefined) return undefined;
+  const { subject, issuer, subjectAltName, validToDate } = new X509Certificate(text);
+  const line = (name: string): string => name.replaceAll("\n", ", ");
+  return {
+    subject: line(subject),
+    issuer: line(issuer),
+    names: subjectAltName ?? "",
+    notAfter: validToDate.getTime(),
+  };
+}
+
+/** Returns the keys without their key material. */
+function keysIn(ring: KeyRing, signs: StatusKey["signs"], now: number): StatusKey[] {
+  return ring.map((key) => ({
+    signs,
+    kid: key.kid,
+    algorithm: key.algorithm,
+    state: stateOf(key, ring, now),
+    file: key.file,
+    madeAt: key.madeAt,
+    verifiesUntil: key.verifiesUntil === Infinity ? undefined : key.verifiesUntil,
+  }));
+}
+
+/** Returns the last reload of the configuration or of a file that is read separately, whichever was later. */
+function reloadIn(
+  last: LastReload | undefined,
+  { failure, repairedAt = -Infinity }: ReloadStates,
+): StatusReload | undefined {
+  const nothing = { changes: [], files: [], problems: [] };
+  if (failure !== undefined) return { ...nothing, successful: false, ...failure };
+  if (last !== undefined && last.at >= repairedAt) return { ...nothing, successful: true, ...last };
+  if (repairedAt === -Infinity) return undefined;
+  return { ...nothing, successful: true, at: repairedAt };
+}
 
 export interface StatusSources {
   readonly service: Service;

@@ -1,18 +1,53 @@
 import { Worker } from "node:worker_threads";
-import { GateError } from "../../core/request/errors.ts";
-import type { IssuerState } from "../../core/issuer-state.ts";
-import { ERROR_CODEC } from "../../core/error-codec.ts";
-import { SharedByteCounters } from "../../lib/async/shared-byte-counters.ts";
-import { releaseThread } from "../../lib/async/shared-counts.ts";
-import { RpcClient, expose, NoReplyError } from "../../lib/async/thread-rpc.ts";
+import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
+import type { IssuerState } from "../../core/status.ts";
+import { releaseThread, SharedByteCounters } from "../../lib/async/shared-counts.ts";
+import { expose, NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
 import { workerFile } from "../../lib/async/worker-file.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
-import { onKeyChange, ringsOf } from "./thread-keys.ts";
 import { LogBacklog } from "./log-backlog.ts";
 import { createPulse, PulseWatch } from "./pulse.ts";
 import type { ReloadState } from "../reload/reload-states.ts";
 import type { MainApi, ThreadApi, ThreadData, ThreadPlacement } from "./thread.ts";
 import type { TrafficChange, TrafficOptions } from "../traffic.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { KeyRing } from "../../tokens/keys/key-ring.ts";
+import { type OwnKeys, ReplaceableKeys } from "../../tokens/keys/own-keys.ts";
+
+type Name = "keys" | "assertionKeys";
+const NAMES: readonly Name[] = ["keys", "assertionKeys"];
+
+/** All of Sallyport's own keys, in the form in which they are posted to a thread. */
+export type KeyRings = Readonly<Record<Name, KeyRing>>;
+
+function ringsOf({ keys, assertionKeys }: Readonly<Record<Name, OwnKeys>>): KeyRings {
+  return { keys: keys.ring, assertionKeys: assertionKeys.ring };
+}
+
+/**
+ * Calls the listener whenever a key ring is replaced.
+ *
+ * @returns a function that ends the subscription.
+ */
+function onKeyChange(
+  all: Readonly<Record<Name, OwnKeys>>,
+  listener: (name: Name, ring: KeyRing) => void,
+): () => void {
+  const ends = NAMES.map((name) => all[name].onChange(() => listener(name, all[name].ring)));
+  return () => {
+    for (const end of ends) end();
+  };
+}
+
+/** Sallyport's own keys in a thread, which receives them from the main thread. */
+export type ThreadKeys = Readonly<Record<Name, ReplaceableKeys>>;
+
+export function threadKeys({ keys, assertionKeys }: KeyRings, clock: Clock): ThreadKeys {
+  return {
+    keys: new ReplaceableKeys(keys, clock),
+    assertionKeys: new ReplaceableKeys(assertionKeys, clock),
+  };
+}
 
 /**
  * Limits for calls to a thread whose event loop turns but makes no progress. A thread that hangs is terminated after

@@ -1,5 +1,5 @@
 import { setFlagsFromString } from "node:v8";
-import { garbageCollector } from "../../lib/node-internals/garbage-collector.ts";
+import { garbageCollector } from "../../lib/node-internals/node-sockets.ts";
 
 /** The young generation of all traffic threads together, in MiB. Like V8's flag, counts one of its two semi-spaces. */
 const ALL_SEMI_SPACES_MIB = 8;

@@ -1,19 +1,20 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { listen } from "../../config/schema/fields.ts";
 import { takeSnapshot } from "../../config/snapshot.ts";
 import { createLogSink, type LogSink } from "../../observe/log/log-sink.ts";
 import { parseFlags } from "../arguments.ts";
 import { type Command, UsageError } from "../command.ts";
 import { startDemoBackend } from "./demo-backend.ts";
-import { demoBanner } from "./demo-banner.ts";
-import { writeDemoFiles } from "./demo-files.ts";
 import { ownVersion } from "../version.ts";
-import { readablePassword } from "../terminal/readable-password.ts";
-import { LastExit } from "../serving/last-exit.ts";
-import { runUntilStopped } from "../serving/run-until-stopped.ts";
+import { readablePassword } from "../terminal/prompt.ts";
+import { LastExit, runUntilStopped, StopSignal } from "../serving/run-until-stopped.ts";
 import { start } from "../serving/start.ts";
-import { StopSignal } from "../serving/stop-signal.ts";
+import { shellWord } from "../../lib/text/printable.ts";
+import { hashPassword } from "../../credentials/hashing/new-hash.ts";
 
 const USERNAME = "demo";
 
@@ -120,4 +121,122 @@ export async function freeAddress(port: number): Promise<string> {
   } finally {
     probe.close();
   }
+}
+
+export interface DemoFacts {
+  /** `https://127.0.0.1:8443` */
+  readonly url: string;
+  readonly adminUrl: string;
+  readonly configuration: string;
+  /** Path of the certificate file, PEM. */
+  readonly certificate: string;
+  readonly username: string;
+  readonly password: string;
+  /** Whether the terminal shows titles in bold. */
+  readonly color: boolean;
+}
+
+/**
+ * Returns the first output of the demo: addresses, files and the password, and commands to paste into another terminal,
+ * each short enough for one or two rows.
+ */
+export function demoBanner(facts: DemoFacts): string {
+  const { url, adminUrl, configuration, username, password, color } = facts;
+  const bold = (title: string): string => (color ? `\u001B[1m${title}\u001B[22m` : title);
+  const credentials = shellWord(JSON.stringify({ username, password }));
+  const ask = `curl -sS --cacert ${shellWord(facts.certificate)} "$@"`;
+  const login = `ask -H 'Content-Type: application/json' -d ${credentials} ${url}/api/authenticate`;
+  const withToken = `ask -H "Authorization: Bearer $TOKEN"`;
+  const examples = [
+    ["Define these first:", `ask() { ${ask}; }; login() { ${login}; }`],
+    ["Log in:", "login; echo"],
+    [
+      "Log in and keep the token:",
+      String.raw`TOKEN=$(login | sed 's/.*"token":"\([^"]*\)".*/\1/')`,
+    ],
+    ["Call the backend, which gets your identity:", `${withToken} '${url}/orders?page=2'`],
+    ["The version of the API:", `${withToken} ${url}/api/v1/version; echo`],
+    ["Without a token, 401:", `ask -i ${url}/orders; echo`],
+    [`A route for a group that ${username} is not in, 403:`, `${withToken} -i ${url}/admin/; echo`],
+    ["A public route:", `ask ${url}/public/welcome`],
+    ["Server-sent events, as they happen:", `${withToken} -N '${url}/events?count=3'`],
+    ["Check whether it is ready:", `curl -sS ${adminUrl}/readyz; echo`],
+  ].map(([title = "", line = ""]) => `${bold(title)}\n  ${line}\n`);
+  return `${bold("Sallyport runs in front of a small demo backend.")}
+
+  address        ${url}
+  metrics        ${adminUrl}/metrics
+  configuration  ${configuration}
+  user           ${username}
+  password       ${password}
+
+Lines to paste into another terminal:
+
+${examples.join("\n")}
+Ctrl-C ends the demo and removes its files.
+
+`;
+}
+
+export interface DemoSettings {
+  /** `127.0.0.1:8443` */
+  readonly listen: string;
+  readonly adminListen: string;
+  readonly username: string;
+  readonly password: string;
+  readonly backend: string;
+}
+
+/** A private directory that is removed when this process exits. */
+export interface DemoFiles {
+  readonly directory: string;
+  readonly configuration: string;
+  /** Writes another file and returns its path. */
+  write(name: string, content: string): string;
+}
+
+/** Writes the files that a deployment provides: the configuration and the users. */
+export function writeDemoFiles(settings: DemoSettings): DemoFiles {
+  const hash = hashPassword(settings.password);
+  // mkdtemp uses mode 0700.
+  const directory = mkdtempSync(join(tmpdir(), "sallyport-demo-"));
+  process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
+  const write = (name: string, content: string): string => {
+    const file = join(directory, name);
+    writeFileSync(file, content, { mode: 0o600 });
+    return file;
+  };
+  write("users.yaml", users(settings.username, hash));
+  return { directory, configuration: write("config.yaml", configuration(settings)), write };
+}
+
+function users(username: string, hash: string): string {
+  return `users:
+  ${username}:
+    password: ${hash}
+    groups: [visitors]
+`;
+}
+
+function configuration({ listen, adminListen, backend }: DemoSettings): string {
+  return `server:
+  listen: "${listen}"
+  tls: { selfSigned: true }
+  limits: { connections: 1000 }
+  drain: { delay: 0s, timeout: 5s }
+
+admin:
+  listen: "${adminListen}"
+
+users:
+  - { kind: file, path: users.yaml }
+
+routes:
+  - { name: public, path: /public/, auth: none, upstream: backend }
+  - { name: admins, path: /admin/, require: { groups: { any: [admins] } }, upstream: backend }
+  - { name: everything, path: /, upstream: backend }
+
+upstreams:
+  backend: { targets: ["${backend}"] }
+`;
 }

@@ -1,5 +1,5 @@
+import type { EventEmitter } from "node:events";
 import type { Snapshot } from "../../config/snapshot.ts";
-import type { ReachOptions } from "./waiting.ts";
 
 /** The result of one check of the doctor. */
 export interface Finding {
@@ -48,4 +48,31 @@ export function warning(message: string, hint?: string): Finding {
 
 export function skipped(message: string): Finding {
   return { result: "skipped", message };
+}
+
+export interface ReachOptions {
+  /** Maximum time for each step (look-up, connection, handshake), in milliseconds. */
+  readonly timeoutMs: number;
+  readonly nowMs: number;
+}
+
+/** Waits for an event. Rejects with the error of an `error` event. */
+export async function eventOf(emitter: EventEmitter, event: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  emitter.once(event, () => resolve()).on("error", reject);
+  await promise;
+}
+
+/** @throws TimeoutError after `timeoutMs`. */
+export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => reject(new DOMException("no answer in time", "TimeoutError")),
+    timeoutMs,
+  );
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

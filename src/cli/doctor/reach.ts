@@ -1,10 +1,9 @@
 import { lookup } from "node:dns/promises";
 import { connect, isIP, type Socket } from "node:net";
-import { remoteFailure } from "../../lib/text/remote-error.ts";
+import { remoteFailure } from "../../lib/text/error-code.ts";
 import type { TargetOrigin } from "../../upstream/pool/target-origin.ts";
-import { bad, type Finding, good } from "./finding.ts";
+import { bad, eventOf, type Finding, good, within } from "./finding.ts";
 import { handshake, type HandshakeOptions } from "./tls.ts";
-import { eventOf, within } from "./waiting.ts";
 
 /**
  * Resolves a target, connects, and performs the TLS handshake if the scheme is https. Returns one finding for each

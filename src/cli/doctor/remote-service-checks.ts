@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { authorizationOf } from "../../app/gate/remote-checks.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { RemoteProbe } from "../../core/remote-check.ts";
-import { remoteFailure } from "../../lib/text/remote-error.ts";
+import { remoteFailure } from "../../lib/text/error-code.ts";
 import { authorizerProbe } from "../../policy/remote/authorizer-kinds.ts";
 import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
 import { originOf } from "../../upstream/pool/target-origin.ts";

@@ -1,11 +1,10 @@
 import type { Socket } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
-import { remoteFailure } from "../../lib/text/remote-error.ts";
-import { certificateWarnings } from "../../server/tls/certificate-warnings.ts";
+import { remoteFailure } from "../../lib/text/error-code.ts";
+import { certificateWarnings } from "../../server/tls/certificate.ts";
 import type { UpstreamProtocol } from "../../upstream/pool/open-pool.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../../upstream/pool/target-origin.ts";
-import { bad, type Finding, good, warning } from "./finding.ts";
-import { eventOf, type ReachOptions, within } from "./waiting.ts";
+import { bad, eventOf, type Finding, good, type ReachOptions, warning, within } from "./finding.ts";
 
 /** Advice on a failed handshake. */
 export interface TlsHints {

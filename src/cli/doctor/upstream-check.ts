@@ -1,15 +1,22 @@
 import { isIP } from "node:net";
 import { upstreamsOf } from "../../app/from-files.ts";
-import { remoteFailure } from "../../lib/text/remote-error.ts";
+import { remoteFailure } from "../../lib/text/error-code.ts";
 import { HealthCheck } from "../../upstream/pool/health-check.ts";
 import { createTarget } from "../../upstream/pool/target.ts";
 import { originAt, originOf, type TargetOrigin } from "../../upstream/pool/target-origin.ts";
 import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
 import { lookupFor } from "../../upstream/resolve/lookup.ts";
-import { bad, type Examined, type Finding, type FindingGroup, good } from "./finding.ts";
+import {
+  bad,
+  type Examined,
+  type Finding,
+  type FindingGroup,
+  good,
+  type ReachOptions,
+  within,
+} from "./finding.ts";
 import { reach } from "./reach.ts";
 import type { TlsHints } from "./tls.ts";
-import { type ReachOptions, within } from "./waiting.ts";
 
 const HINTS: TlsHints = {
   authority: "set tls.caFile to the certificate of its authority",

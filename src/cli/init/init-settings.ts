@@ -1,10 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
-import { type ParseArgsOptionsConfig } from "node:util";
+import type { ParseArgsOptionsConfig } from "node:util";
 import { listen } from "../../config/schema/fields.ts";
 import { type Terminal, UsageError } from "../command.ts";
-import { askPasswordTwice, openPrompt } from "../terminal/prompt.ts";
-import { readablePassword } from "../terminal/readable-password.ts";
+import { askPasswordTwice, openPrompt, readablePassword } from "../terminal/prompt.ts";
 
 export const INIT_FLAGS = {
   directory: { type: "string", short: "d" },

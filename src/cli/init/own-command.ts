@@ -1,6 +1,6 @@
 import { basename, dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { shellWord } from "../../lib/text/shell-word.ts";
+import { shellWord } from "../../lib/text/printable.ts";
 
 /** Returns the command line that starts this program again: Node, the flags of this process, and the script. */
 export function ownArguments(): readonly string[] {

@@ -1,8 +1,16 @@
 import { parseAllDocuments } from "yaml";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { UsageError } from "../command.ts";
-import { listenAddress, Migration, type Sources, targetOf, unlessEmpty } from "./migration.ts";
-import { type Reasons, Settings, wordsIn } from "./source-settings.ts";
+import {
+  listenAddress,
+  Migration,
+  type Reasons,
+  Settings,
+  type Sources,
+  targetOf,
+  unlessEmpty,
+  wordsIn,
+} from "./migration.ts";
 
 const CLUSTER_ISSUER = "https://kubernetes.default.svc.cluster.local";
 

@@ -7,10 +7,9 @@ import { codeOrMessage } from "../../lib/text/error-code.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { parseFlags } from "../arguments.ts";
 import { type Command, EXIT, type Terminal, UsageError } from "../command.ts";
-import { formatFrom } from "../terminal/format.ts";
-import { type Marks, marksFor } from "../terminal/marks.ts";
+import { formatFrom, type Marks, marksFor } from "../terminal/format.ts";
 import { fromKubeRbacProxy } from "./kube-rbac-proxy.ts";
-import { type Draft, type Migration, type ReportLine, type Sources } from "./migration.ts";
+import type { Draft, Migration, ReportLine, Sources } from "./migration.ts";
 import { fromNginx } from "./nginx.ts";
 import { fromOauth2Proxy } from "./oauth2-proxy.ts";
 

@@ -1,7 +1,203 @@
-import { listenAddress, Migration, type Sources, unlessEmpty } from "./migration.ts";
-import { routes } from "./oauth2-routes.ts";
-import { LOST, settingsOf } from "./oauth2-settings.ts";
-import type { Settings } from "./source-settings.ts";
+import { parse } from "smol-toml";
+import {
+  type DraftRoute,
+  listenAddress,
+  Migration,
+  type Reasons,
+  Settings,
+  type Sources,
+  targetOf,
+  unlessEmpty,
+  wordsIn,
+} from "./migration.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
+import { UsageError } from "../command.ts";
+
+/** Translates upstreams, public paths and groups. */
+function routes(settings: Settings, to: Migration): void {
+  const { configuration } = to;
+  const groups = settings.takeAll("allowed_groups", "allowed_roles");
+  const response = settings.take("upstream_timeout");
+  const main = upstreams(settings, to);
+  const withUpstreams = [...configuration.routes];
+  const publicRoutes: DraftRoute[] = [];
+  for (const written of settings.takeAll("skip_auth_routes", "skip_auth_regex")) {
+    const route = publicRoute(written, main, to);
+    if (route === undefined) continue;
+    configuration.routes.push(route);
+    publicRoutes.push(route);
+  }
+  configuration.routes = [...publicRoutes, ...withUpstreams];
+  if (main !== undefined) configuration.routes.push({ name: "everything", upstream: main });
+  if (groups.length > 0) {
+    for (const route of configuration.routes) {
+      if (route.auth !== "none") route.require = { groups: { any: groups } };
+    }
+    to.carried("allowed_groups", "require.groups of every route that is not public");
+  }
+  if (response === undefined) return;
+  for (const upstream of Object.values(configuration.upstreams)) {
+    upstream.timeouts = { response };
+  }
+  to.carried("upstream_timeout", "upstreams.<name>.timeouts.response");
+}
+
+/** Returns the name of the upstream for all other paths, and adds routes for upstreams with a path. */
+function upstreams(settings: Settings, to: Migration): string | undefined {
+  let main: string | undefined;
+  for (const written of settings.takeAll("upstreams")) {
+    const found = targetOf(written);
+    if (found === undefined) {
+      to.lost(
+        `upstreams ${written.replace(/:.*/s, "://…")}`,
+        "upstreams must be HTTP servers: Sallyport serves no files and no fixed responses",
+      );
+      continue;
+    }
+    const { target, path } = found;
+    const isMain = path === "" || path === "/";
+    const name = to.addUpstream(isMain ? "app" : path, { targets: [target] });
+    if (isMain) main = name;
+    else
+      to.configuration.routes.push({
+        name,
+        ...(path.endsWith("/") ? { path } : { exact: path }),
+        upstream: name,
+      });
+    to.carried(`upstreams ${target}${path}`, `upstreams.${name}`);
+  }
+  return main;
+}
+
+/** Returns the route for a setting such as `GET=^/docs/` or `^/healthz$`; undefined if a path cannot express it. */
+function publicRoute(
+  written: string,
+  upstream: string | undefined,
+  to: Migration,
+): DraftRoute | undefined {
+  const [, method, not, pattern = ""] = /^(?:([A-Z]+)(!?)=)?(.*)$/s.exec(written) ?? [];
+  const matched = not === "!" ? undefined : regexPath(pattern);
+  const setting = `skip_auth_routes ${written}`;
+  if (matched === undefined || upstream === undefined) {
+    to.lost(setting, "it is not a plain path: write a route with exact or path, and auth: none");
+    return undefined;
+  }
+  const { exact, path } = matched;
+  const name = to.routeName(exact ?? path ?? "");
+  if (path !== undefined && !path.endsWith("/"))
+    to.changed(setting, `routes: ${path} and all paths below it, but not ${path}x`);
+  else to.carried(setting, `routes: ${name}, with auth: none`);
+  const methods = method === "GET" ? ["GET", "HEAD"] : method === undefined ? undefined : [method];
+  return { name, exact, path, methods, auth: "none", upstream };
+}
+
+const LITERAL = /^(?:[A-Za-z0-9_~!@,/-]|\\[./_-])+$/;
+
+/**
+ * Converts a regular expression to a path: `^/docs/` is a prefix, `^/healthz$` one path. Returns undefined if a path
+ * cannot express it.
+ */
+function regexPath(pattern: string): { exact?: string; path?: string } | undefined {
+  const body = pattern.replace(/^\^/, "").replace(/(?:\.\*)?\$?$/, "");
+  if (!pattern.startsWith("^/") || !LITERAL.test(body)) return undefined;
+  const path = body.replaceAll(/\\(.)/g, "$1");
+  return pattern.endsWith("$") && !pattern.endsWith(".*$") ? { exact: path } : { path };
+}
+
+/** Settings whose flags have a name in the singular. */
+const PLURALS = [
+  ...[
+    "upstream",
+    "email_domain",
+    "skip_auth_route",
+    "skip_auth_regex",
+    "allowed_group",
+    "allowed_role",
+  ],
+  ...["extra_jwt_issuer", "whitelist_domain", "trusted_ip", "htpasswd_user_group", "cookie_domain"],
+  ...["oidc_extra_audience", "api_route", "trusted_proxy_ip"],
+];
+const LISTS = new Set(PLURALS.map((name) => `${name}s`).concat("skip_auth_regex"));
+
+const SWITCH =
+  /^(?:skip_(?!auth_r)|pass_|set_|reverse_proxy$|cookie_(?:secure|httponly)|.*_logging$|prefer_|insecure_|ssl_insecure|force_|proxy_websockets|api_)/;
+
+/**
+ * Merges the settings of all sources: flags override the environment, which overrides the file.
+ *
+ * @throws UsageError if the file is not TOML.
+ */
+function settingsOf({ file = "", flags, env }: Sources): Settings {
+  const settings = new Settings();
+  for (const [name, values] of Object.entries(tomlIn(file))) settings.set(name, values);
+  for (const [name, value] of Object.entries(env)) {
+    if (!name.startsWith("OAUTH2_PROXY_") || value === undefined) continue;
+    const key = canonical(name.slice("OAUTH2_PROXY_".length).toLowerCase());
+    settings.set(key, LISTS.has(key) ? value.split(",") : [value]);
+  }
+  const given = new Settings();
+  given.addFlags(wordsIn(flags), (name) => SWITCH.test(name));
+  for (const name of given.names()) settings.set(canonical(name), given.takeAll(name));
+  return settings;
+}
+
+function canonical(name: string): string {
+  return PLURALS.includes(name) && name !== "skip_auth_regex" ? `${name}s` : name;
+}
+
+function tomlIn(text: string): Record<string, string[]> {
+  let value: unknown;
+  try {
+    value = parse(text);
+  } catch {
+    throw new UsageError("the file is not TOML, the format of oauth2-proxy's configuration");
+  }
+  if (!isJsonObject(value)) return {};
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => [
+      canonical(name),
+      (Array.isArray(each) ? each : [each]).map(String),
+    ]),
+  );
+}
+
+/** Why settings of oauth2-proxy have no counterpart. */
+const LOST: Reasons = [
+  [
+    /^cookie|^session|^redis|refresh/,
+    "no cookies and no sessions: every request carries its token",
+  ],
+  [
+    /^(?:client_secret|redirect_url|scope|prompt|approval_prompt|login_url|redeem_url|profile_url|validate_url|code_challenge|proxy_prefix|skip_provider_button|whitelist_domains|insecure_oidc|provider|backend_logout|resource|acr|force_|encode_state|relative_redirect|allow_query|signout|bearer_token_login_fallback|oidc_skip)/,
+    "no redirects to a provider: clients send Authorization: Bearer",
+  ],
+  [/^(?:banner|footer|custom_|display_htpasswd_form|show_debug)/, "there is no sign-in page"],
+  [/^email_domains$|^authenticated_emails/, "set require of the routes to groups or claims"],
+  [/^(?:set_xauthrequest|set_authorization_header|set_basic)/, "nothing is added to responses"],
+  [
+    /^(?:pass_basic_auth|basic_auth_password|prefer_email|pass_access_token)/,
+    "not sent to the backend: see identity.claims",
+  ],
+  [
+    /^(?:github|google|azure|gitlab|keycloak|bitbucket|entra|adfs)/,
+    "Sallyport accepts JWTs of any issuer with a key set, and other tokens with introspection",
+  ],
+  [
+    /^ssl_/,
+    "the backend's certificate is verified: name its authority in upstreams.<name>.tls.caFile",
+  ],
+  [/^trusted_ips$/, "see allow and deny of a route; no address may pass without a token"],
+  [
+    /^skip_auth_(?:preflight|strip)/,
+    "list the origins in cors; identity headers that clients send never pass",
+  ],
+  [/logging|^exclude_logging|^log_/, "see log.level, log.format and log.access"],
+  [/^(?:ping|ready)_/, "use /livez and /readyz on the admin listener"],
+  [
+    /^(?:gcp_healthchecks|force_json_errors|real_client_ip_header|flush_interval|proxy_websockets|api_routes|skip_claims)/,
+    "not configurable: always on, or without a counterpart",
+  ],
+];
 
 /** Translates the settings of oauth2-proxy. @throws UsageError if the file is not TOML. */
 export function fromOauth2Proxy(sources: Sources): Migration {

@@ -1,11 +1,85 @@
+import { setTimeout as after } from "node:timers/promises";
+import type { Worker } from "node:worker_threads";
 import type { App } from "../../app/app.ts";
 import { surviveErrors } from "../../app/survive-errors.ts";
 import { withTimeout } from "../../lib/async/with-timeout.ts";
 import type { LogSink } from "../../observe/log/log-sink.ts";
 import { EXIT } from "../command.ts";
-import type { LastExit } from "./last-exit.ts";
-import type { StopSignal } from "./stop-signal.ts";
 import { startWatchdog } from "./watchdog.ts";
+
+/** How long a start may take after the signal, in milliseconds. */
+const START_MS = 5_000;
+
+/**
+ * The request to stop, remembered from before the configuration is read. Without a listener, a signal would end a process
+ * whose first threads already serve clients, or, in a container whose process 1 this is, get lost. That still happens while
+ * the modules are loaded, before the command runs.
+ */
+export class StopSignal {
+  readonly #received: Promise<NodeJS.Signals>;
+  /** Called for each further signal. */
+  again: (signal: NodeJS.Signals) => void = () => process.exit(EXIT.failed);
+  #starting: NodeJS.Timeout | undefined;
+
+  /** @param signals by default also SIGQUIT, with which nginx is asked to finish its requests. */
+  constructor(signals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGQUIT"]) {
+    const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
+    this.#received = promise;
+    let isFirst = true;
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (!isFirst) return this.again(signal);
+      isFirst = false;
+      this.#starting = setTimeout(() => process.exit(EXIT.failed), START_MS).unref();
+      resolve(signal);
+    };
+    for (const signal of signals) process.on(signal, onSignal);
+  }
+
+  /** Waits for the first signal. Called once everything has started. */
+  async wait(): Promise<NodeJS.Signals> {
+    const signal = await this.#received;
+    clearTimeout(this.#starting);
+    return signal;
+  }
+}
+
+/**
+ * Node's names of work in the thread pool that lasts until a disk or a name server responds. Node 26 does not report
+ * reads of a file that is already open.
+ */
+const POOL_WORK = /^(?:FSReq|GetAddrInfo|GetNameInfo)/;
+const CHECK_EVERY_MS = 10;
+
+/**
+ * Detects whether `process.exit` would hang. It waits for all threads and for pending work in libuv's pool: with a
+ * thread in a system call, or a file on storage that does not respond, it waits forever (tried on Node 26).
+ */
+export class LastExit {
+  readonly #threads = new Set<Worker>();
+
+  constructor() {
+    process.on("worker", (worker: Worker) => {
+      this.#threads.add(worker);
+      worker.once("exit", () => this.#threads.delete(worker));
+    });
+  }
+
+  /**
+   * Terminates all threads. Resolves once nothing blocks an exit; after `limitMs`, kills the process with SIGKILL.
+   */
+  async clear(limitMs: number): Promise<void> {
+    const work = this.#end();
+    if (!(await withTimeout(work, limitMs, false))) process.kill(process.pid, "SIGKILL");
+  }
+
+  async #end(): Promise<boolean> {
+    await Promise.all([...this.#threads].map((thread) => thread.terminate()));
+    while (process.getActiveResourcesInfo().some((name) => POOL_WORK.test(name))) {
+      await after(CHECK_EVERY_MS);
+    }
+    return true;
+  }
+}
 
 /**
  * Deadlines in milliseconds after the time limits of the drain: for closing everything else, for writing the last log

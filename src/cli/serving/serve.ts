@@ -9,10 +9,8 @@ import {
 } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import { ownVersion } from "../version.ts";
-import { LastExit } from "./last-exit.ts";
-import { runUntilStopped } from "./run-until-stopped.ts";
+import { LastExit, runUntilStopped, StopSignal } from "./run-until-stopped.ts";
 import { start } from "./start.ts";
-import { StopSignal } from "./stop-signal.ts";
 
 export const serve: Command = {
   help: `Usage: sallyport serve [options]

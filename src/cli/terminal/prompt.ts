@@ -1,9 +1,20 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
+import { randomInt } from "node:crypto";
 import type { Terminal } from "../command.ts";
 
+/** Letters and digits that do not look alike. */
+const LETTERS = "abcdefghijkmnpqrstuvwxyz23456789";
+
+/** Returns a new password: 80 random bits in groups of four characters. */
+export function readablePassword(): string {
+  const group = (): string =>
+    Array.from({ length: 4 }, () => LETTERS.charAt(randomInt(LETTERS.length))).join("");
+  return [group(), group(), group(), group()].join("-");
+}
+
 /** Asks a person at a terminal. */
-export interface Prompt {
+interface Prompt {
   /** @returns the line that was typed. @throws Error if the input ends first. */
   ask(question: string): Promise<string>;
   close(): void;

@@ -3,9 +3,9 @@ import { text as textOf } from "node:stream/consumers";
 import { parseArgs } from "node:util";
 import { explainerFrom } from "../../app/explanation/dry-run-gate.ts";
 import {
+  decodeToken,
   type InspectedToken,
   inspectToken,
-  decodeToken,
 } from "../../app/explanation/inspect-token.ts";
 import { inspect } from "../../app/inspection.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -13,9 +13,8 @@ import { printableLines } from "../../lib/text/printable.ts";
 import { maskText } from "../../observe/log/redaction.ts";
 import { CONFIGURATION_FLAGS, configurationSources, parseFlags } from "../arguments.ts";
 import { EXIT, type Terminal, UsageError } from "../command.ts";
-import { stepLines } from "../explain/text.ts";
-import { formatFrom } from "../terminal/format.ts";
-import { type Marks, marksFor } from "../terminal/marks.ts";
+import { stepLines } from "../explain.ts";
+import { formatFrom, type Marks, marksFor } from "../terminal/format.ts";
 import { askRunningProxy } from "./asked-revocation.ts";
 import { pastedToken, TOKEN_FLAGS, tokenFrom } from "./token-argument.ts";
 

@@ -1,6 +1,5 @@
 import { inspectToken } from "../../app/explanation/inspect-token.ts";
-import { explainerFrom } from "../../app/explanation/dry-run-gate.ts";
-import { NOOP_OBSERVER } from "../../app/explanation/no-op.ts";
+import { explainerFrom, NOOP_OBSERVER } from "../../app/explanation/dry-run-gate.ts";
 import { inspect } from "../../app/inspection.ts";
 import { ConfigError } from "../../core/config-problem.ts";
 import { formatDuration, parseDuration } from "../../lib/text/duration.ts";

@@ -1,7 +1,6 @@
 import { text as textOf } from "node:stream/consumers";
 import { NAMED_REVOCATIONS } from "../../core/revocation.ts";
-import { orList } from "../../lib/text/or-list.ts";
-import { printable } from "../../lib/text/printable.ts";
+import { orList, printable } from "../../lib/text/printable.ts";
 import { adminAddress, askAdmin, membersIn } from "../admin-address.ts";
 import { CONFIGURATION_FLAGS, parseFlags } from "../arguments.ts";
 import { EXIT, type Terminal, UsageError } from "../command.ts";

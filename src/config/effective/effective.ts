@@ -1,15 +1,23 @@
+import { isDeepStrictEqual } from "node:util";
 import { Document, isCollection, isScalar } from "yaml";
 import { DURATION, formatDuration } from "../../lib/text/duration.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { mentionsSecret, namesSecret } from "../../observe/log/redaction.ts";
-import { headerTemplate } from "../../upstream/headers/header-template.ts";
+import { headerModifier, headerTemplate } from "../../upstream/headers/header-changes.ts";
 import { isHeaderValue } from "../interpolation.ts";
 import { jsonSchema, type JsonSchema, withAlternatives } from "../schema/json-schema.ts";
 import type { LoadedConfiguration } from "../load.ts";
 import { valueAt } from "../schema/untyped.ts";
-import { MASKED, maskSecrets } from "./secret-lines.ts";
+import { MASKED, maskSecrets } from "./render.ts";
+import { PathExpression, type Route } from "../../core/route/route.ts";
+import { TokenPlaces } from "../../core/request/token-place.ts";
+import { createNetworkRule } from "../../policy/create-network-rule.ts";
+import type { Configuration } from "../schema/configuration-schema.ts";
+import { fingerprint } from "../../lib/files/regular-file.ts";
+import { restartSections } from "./changes.ts";
+import { pathName } from "../path-problem.ts";
 
 /** One value of the effective configuration: a scalar, or a list of scalars. */
 interface EffectiveValue {
@@ -175,4 +183,133 @@ function withoutDefaults(reference: string): string {
   return masked.replaceAll(REFERENCE, (all, name: string, form: string | undefined, rest: string) =>
     form === undefined || rest === "" ? all : `\${${name}:-${MASKED}}`,
   );
+}
+
+type WrittenRoute = Configuration["routes"][number];
+type Limits = Pick<Configuration["server"]["limits"], "bodyBytes">;
+
+/**
+ * Converts a configured route to a `Route`, without its rate and concurrency limits, which have state. `check` prints
+ * its fields in this order.
+ *
+ * @param limits those of the server: they apply where the route has none of its own.
+ */
+export function routeRow(row: WrittenRoute, limits: Limits): Route {
+  const { name, hosts, methods, auth, mode, upstream, forwardAuthorization, rewrite } = row;
+  const { require, tokenFrom, headers, retry, mirror, timeouts, authorize } = row;
+  return {
+    name,
+    auth,
+    mode,
+    upstream,
+    forwardAuthorization,
+    path: pathOf(row),
+    bodyBytes: row.limits?.bodyBytes ?? limits.bodyBytes,
+    ...(hosts && { hosts }),
+    ...(methods && { methods }),
+    ...(require && { require }),
+    ...(tokenFrom && { tokenFrom: new TokenPlaces(tokenFrom) }),
+    ...(rewrite && { rewrite }),
+    ...headersOf(row),
+    ...(headers && { headers: matchedHeaders(headers) }),
+    ...((row.allow ?? row.deny) && { networks: createNetworkRule(row) }),
+    ...(row.paths !== "strict" && { paths: row.paths }),
+    ...(retry && { retry }),
+    ...(mirror && { mirror }),
+    ...(timeouts && { timeouts }),
+    ...(authorize !== undefined && { authorize }),
+    ...(row.assertion === true && { assertion: true }),
+  };
+}
+
+function pathOf(row: WrittenRoute): Route["path"] {
+  if ("exact" in row) return { exact: row.exact };
+  return "regex" in row ? { regex: new PathExpression(row.regex) } : { prefix: row.path };
+}
+
+function matchedHeaders(written: Readonly<Record<string, string>>): [string, string][] {
+  return Object.entries(written).map(([name, value]) => [name.toLowerCase(), value]);
+}
+
+function headersOf({
+  rewrite,
+  hostHeader,
+  requestHeaders,
+  responseHeaders,
+}: WrittenRoute): Pick<Route, "hostHeader" | "mapsAnswers" | "requestHeaders" | "responseHeaders"> {
+  const otherHost = hostHeader !== "preserve";
+  const otherPath = rewrite?.stripPrefix !== undefined || rewrite?.addPrefix !== undefined;
+  return {
+    ...(otherHost && {
+      hostHeader: hostHeader === "target" ? hostHeader : { fixed: hostHeader },
+    }),
+    ...((rewrite?.responses ?? (otherHost || otherPath)) && { mapsAnswers: true }),
+    ...(requestHeaders && { requestHeaders: headerModifier(requestHeaders) }),
+    ...(responseHeaders && { responseHeaders: headerModifier(responseHeaders) }),
+  };
+}
+
+/** One value in force. */
+interface ValueInForce {
+  readonly key: string;
+  /** As written in a file, with secrets masked. */
+  readonly value: unknown;
+  /** `default`, or the source of the value. */
+  readonly origin: string;
+}
+
+export interface ConfigurationInForce {
+  readonly values: readonly ValueInForce[];
+  /** SHA-256 of keys and values, in base64url: equal in all pods with the same configuration, whatever the origins. */
+  readonly hash: string;
+}
+
+/**
+ * Returns what a running process uses: the latest configuration, except for the sections that wait for a restart, which
+ * stay as they were at start.
+ *
+ * @param pending the keys that wait for a restart.
+ */
+export function inForce(
+  start: Effective,
+  latest: Effective,
+  pending: readonly string[],
+): ConfigurationInForce {
+  const waiting = restartSections(pending);
+  const waits = ({ key }: ValueInForce): boolean =>
+    waiting.some((section) => key === section || key.startsWith(`${section}.`));
+  const values = [
+    ...valuesOf(latest).filter((value) => !waits(value)),
+    ...valuesOf(start).filter(waits),
+  ];
+  const entries = values.map(({ key, value }) => [key, value]);
+  return { values, hash: fingerprint(JSON.stringify(entries)) };
+}
+
+/** A value before and after; undefined if there was none. Secrets are masked. */
+export interface ValueChange {
+  readonly key: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** Returns the values that differ between two configurations, in the order of the later one. */
+export function changedValues(
+  before: readonly ValueInForce[],
+  after: readonly ValueInForce[],
+): ValueChange[] {
+  const old = new Map(before.map(({ key, value }) => [key, value]));
+  const changes = after.flatMap(({ key, value }) =>
+    isDeepStrictEqual(old.get(key), value) ? [] : [{ key, before: old.get(key), after: value }],
+  );
+  const kept = new Set(after.map(({ key }) => key));
+  const removed = before.filter(({ key }) => !kept.has(key));
+  return [
+    ...changes,
+    ...removed.map(({ key, value }) => ({ key, before: value, after: undefined })),
+  ];
+}
+
+function valuesOf({ values }: Effective): ValueInForce[] {
+  return values.map(({ path, value, origin }) => ({ key: pathName(path), value, origin }));
 }

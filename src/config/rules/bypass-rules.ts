@@ -1,11 +1,11 @@
 import type { Route } from "../../core/route/route.ts";
 import { type Bypass, changesRequests, findBypasses } from "../../policy/bypasses.ts";
-import { accessPolicyWords, isOpen } from "../../policy/access-policy.ts";
+import { accessPolicyWords, isOpen } from "../../policy/authorize.ts";
 import { ExpressionError } from "../../lib/automaton/expression.ts";
 import { originOf } from "../../upstream/pool/target-origin.ts";
 import { rewritePath } from "../../upstream/headers/rewrite.ts";
 import type { PathProblem } from "../path-problem.ts";
-import { routeRow } from "../effective/route-row.ts";
+import { routeRow } from "../effective/effective.ts";
 import type { Configuration } from "../schema/configuration-schema.ts";
 import { placesOf } from "./target-address.ts";
 

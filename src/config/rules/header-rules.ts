@@ -1,6 +1,6 @@
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
-import { foldedName } from "../../lib/http/folded-name.ts";
-import { fieldSource } from "../../observe/log/create-access-fields.ts";
+import { foldedName } from "../../lib/http/header-values.ts";
+import { fieldSource } from "../../observe/log/access-log.ts";
 import type { PathProblem } from "../path-problem.ts";
 import { listAt, type Mapping, mappingAt, textAt } from "../schema/untyped.ts";
 import { repeated, type Written } from "./written.ts";

@@ -1,5 +1,5 @@
 import { VERSION_FORM } from "../../core/version-source.ts";
-import { foldedName } from "../../lib/http/folded-name.ts";
+import { foldedName } from "../../lib/http/header-values.ts";
 import { ASSERTION_HEADER } from "../../upstream/headers/header-names.ts";
 import { IDENTITY_PRESETS } from "../../upstream/headers/identity-headers.ts";
 import type { PathProblem } from "../path-problem.ts";

@@ -2,8 +2,14 @@ import { ok } from "node:assert";
 import { isIP, isIPv4, isIPv6 } from "node:net";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { DURATION, formatDuration, parseDuration } from "../../lib/text/duration.ts";
-import { formatSize, parseSize, SIZE } from "../../lib/text/size.ts";
+import {
+  DURATION,
+  formatDuration,
+  formatSize,
+  parseDuration,
+  parseSize,
+  SIZE,
+} from "../../lib/text/duration.ts";
 
 /** The types of values in the configuration. Messages continue the name of the key: "must be …". */
 

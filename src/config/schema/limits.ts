@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { UNDERSCORE_HEADERS } from "../../core/request/underscore-headers.ts";
-import { MAX_HEADER_FIELDS } from "../../server/request/request-fields.ts";
+import { MAX_HEADER_FIELDS } from "../../server/request/intake.ts";
 import { flag, size, sizeOrUnlimited, whole } from "./fields.ts";
 
 /** The parts of the section `server` about protocols and limits. */

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { fieldSource, isSecretHeader } from "../../observe/log/create-access-fields.ts";
-import { ACCESS_FIELDS } from "../../observe/log/access-log.ts";
+import { ACCESS_FIELDS, fieldSource, isSecretHeader } from "../../observe/log/access-log.ts";
 import { claimName, refuse, TOKEN } from "./fields.ts";
 
 /** The section `log`. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isSafeRemoteUrl, SAFE_REMOTE_URL } from "../../lib/http/safe-remote-url.ts";
+import { isSafeRemoteUrl, SAFE_REMOTE_URL } from "../../lib/http/remote-request.ts";
 import { duration, filePath, text } from "./fields.ts";
 
 /** The fields of every server that Sallyport queries about a request. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { foldedName } from "../../lib/http/folded-name.ts";
+import { foldedName } from "../../lib/http/header-values.ts";
 import { comesFromProxies } from "../../upstream/headers/header-names.ts";
 import { duration, headerName, listen, network, whole } from "./fields.ts";
 import { protocols, serverLimits } from "./limits.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { PathExpression } from "../../core/route/path-pattern.ts";
+import { PathExpression } from "../../core/route/route.ts";
 import { ExpressionError } from "../../lib/automaton/expression.ts";
 import { canonicalPath } from "../../lib/http/path/canonical-path.ts";
 import { refuse } from "./fields.ts";

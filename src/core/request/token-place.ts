@@ -1,4 +1,4 @@
-import { foldedName } from "../../lib/http/folded-name.ts";
+import { foldedName } from "../../lib/http/header-values.ts";
 
 /** A place in a request that may contain its token. */
 export type TokenPlace =

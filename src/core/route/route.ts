@@ -1,14 +1,81 @@
 import type { GateRequest } from "../request/gate-request.ts";
-import type { HeaderModifier } from "./header-modifier.ts";
 import type { ClaimScalar, Identity } from "../request/identity.ts";
-import type { ConcurrencyLimit } from "./concurrency.ts";
-import type { Mirror } from "./mirror.ts";
-import type { PathPattern } from "./path-pattern.ts";
 import type { PathSpelling } from "../../lib/http/path/loose-path.ts";
-import type { RateLimit } from "./rate-limit.ts";
 import type { TokenPlaces } from "../request/token-place.ts";
+import type { Endpoint } from "../request/gate.ts";
+import { Automaton, commonText } from "../../lib/automaton/automaton.ts";
+import { parseExpression } from "../../lib/automaton/expression.ts";
 
-/** What a route requires of callers in addition to a token. `policy/requirements.ts` implements each kind. */
+/** Copies requests of a route to another upstream, whose responses are discarded. */
+export interface Mirror {
+  /** Name of the upstream. */
+  readonly upstream: string;
+  /** The percentage of requests that are copied, from 0 to 100. */
+  readonly percent: number;
+  /** The maximum size of the body of a copied request, in bytes. */
+  readonly bodyBytes: number;
+}
+
+/** The fate of a copy: the `result` of `mirrored_requests_total`. */
+export const MIRROR_RESULTS = [
+  ...(["answered", "failed", "timeout"] as const),
+  // Reasons why a copy was not sent.
+  ...(["body_too_large", "body_too_slow", "body_incomplete", "no_connection", "memory"] as const),
+] as const;
+export type MirrorResult = (typeof MIRROR_RESULTS)[number];
+
+/**
+ * The paths that a route matches. A prefix matches on segment boundaries; a regular expression matches the whole
+ * path.
+ */
+export type PathPattern =
+  | { readonly prefix: string }
+  | { readonly exact: string }
+  | { readonly regex: PathExpression };
+
+/** A regular expression for paths, compiled when it is first needed. */
+export class PathExpression {
+  readonly text: string;
+  #automaton: Automaton | undefined;
+  #beginning: string | undefined;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  /** @throws ExpressionError */
+  get automaton(): Automaton {
+    return (this.#automaton ??= new Automaton(parseExpression(this.text)));
+  }
+
+  /** The prefix that all matching paths share. */
+  get beginning(): string {
+    return (this.#beginning ??= this.automaton.beginning);
+  }
+
+  /** A path that matches. */
+  get sample(): string {
+    return commonText([this.automaton], { needed: [0], wanted: () => true }) ?? this.beginning;
+  }
+
+  toJSON(): string {
+    return this.text;
+  }
+}
+
+/** Returns a prefix, `=` and an exact path, or `~` and a regular expression. */
+export function pathWords(path: PathPattern): string {
+  if ("exact" in path) return `=${path.exact}`;
+  return "regex" in path ? `~${path.regex.text}` : path.prefix;
+}
+
+/** Returns the prefix that all paths of a pattern share. */
+export function beginningOf(path: PathPattern): string {
+  if ("exact" in path) return path.exact;
+  return "regex" in path ? path.regex.beginning : path.prefix;
+}
+
+/** What a route requires of callers in addition to a token. `policy/authorize.ts` implements each kind. */
 export interface Requirements {
   readonly groups?: NamesRequirement;
   /** Scopes of the token. */
@@ -119,4 +186,93 @@ export interface Route {
   readonly authorizer?: Authorizer;
   /** Whether the backend gets a signed assertion of the caller's identity. */
   readonly assertion?: boolean;
+}
+
+/** A limit on the requests in flight on a route. */
+export interface ConcurrencyLimit {
+  readonly requests: number;
+  /** What shares one count: all requests of the route, those of one subject, or those of one client network. */
+  readonly by: "route" | "subject" | "client";
+  /** Counts a request. @returns whether there was room; if so, call `release` when the request has ended. */
+  take(key: string): boolean;
+  release(key: string): void;
+}
+
+/** The verdict of a concurrency limit on one request. */
+export interface ConcurrencyVerdict {
+  readonly allowed: boolean;
+  /** Ends the count of an allowed request. Further calls do nothing. */
+  release(): void;
+}
+
+/** Fields for a response, names and values alternating. */
+export interface CorsFields {
+  /** For the response of a backend. */
+  readonly backend: readonly string[];
+  /** For a response of Sallyport's own: scripts may also read what says why, and when to ask again. */
+  readonly own: readonly string[];
+}
+
+/** Decides which responses scripts of other origins may read (Fetch Standard, §3.2). */
+export interface Cors {
+  /** @param origin the `Origin` of a request; undefined if it has none. */
+  fields(origin: string | undefined): CorsFields;
+  /** Whether a script of this origin may send cookies. */
+  trusts(origin: string): boolean;
+  /**
+   * @returns the endpoint for a preflight; undefined for any other request.
+   * @throws GateError `origin_not_allowed`.
+   */
+  preflight(request: GateRequest): Endpoint | undefined;
+}
+
+/** The data that the values of modified headers can refer to. */
+export interface HeaderValues {
+  readonly request: Pick<GateRequest, "requestId" | "client">;
+  readonly identity: Identity | undefined;
+}
+
+/** Sets, adds and removes header fields. Prepared when the configuration is read. */
+export interface HeaderModifier {
+  /** @returns the modified fields. @param fields names and values, alternating. */
+  modify(fields: readonly string[], values: HeaderValues): string[];
+  /** @returns the fields whose names it neither sets nor removes. */
+  untouched(fields: readonly string[]): string[];
+  /**
+   * Returns the fields that `modify` would set or add, for a response of Sallyport itself. Leaves out names that are in
+   * `present`, so that the response keeps its own fields.
+   *
+   * @param present names and values, alternating.
+   */
+  additions(present: readonly string[], values: HeaderValues): string[];
+  /** Whether the value for this name comes from the configuration alone, and may be a secret. */
+  isFixed(name: string): boolean;
+}
+
+/** The verdict of a rate limit on one request. */
+export interface RateVerdict {
+  readonly allowed: boolean;
+  /** The number of further requests that may follow immediately. */
+  readonly remaining: number;
+  /**
+   * In milliseconds: after a refusal, the time until the next request is allowed; otherwise until the full burst is
+   * available.
+   */
+  readonly waitMs: number;
+}
+
+/** The rate limit that a route sets for each caller. */
+export interface RateLimit {
+  /**
+   * The key: the subject of the token (without one, on a route where it is optional, the address), or the address of the
+   * client (IPv6: its /64). With `address`, requests are counted before the token is examined, so that requests with invalid
+   * tokens count, too.
+   */
+  readonly by: "subject" | "address";
+  /** Sustained rate: requests allowed per `withinMs`. `burst` is how many may arrive at once. */
+  readonly requests: number;
+  readonly withinMs: number;
+  readonly burst: number;
+  /** Counts a request of a caller, unless the limit refuses it. */
+  take(key: string): RateVerdict;
 }

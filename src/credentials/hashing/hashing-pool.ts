@@ -1,8 +1,7 @@
 import { Worker } from "node:worker_threads";
-import { ERROR_CODEC } from "../../core/error-codec.ts";
-import { RpcClient, NoReplyError } from "../../lib/async/thread-rpc.ts";
+import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
+import { NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
 import { workerFile } from "../../lib/async/worker-file.ts";
-import { GateError } from "../../core/request/errors.ts";
 import type { AttemptOrigin } from "../throttle/login-throttle.ts";
 import { HashingQueue, queueFull } from "./hashing-queue.ts";
 import type { HashingApi } from "./hashing-worker.ts";

@@ -1,7 +1,7 @@
 /** The thread that computes password hashes, one after the other. */
 import { constants, getPriority, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
-import { ERROR_CODEC } from "../../core/error-codec.ts";
+import { ERROR_CODEC } from "../../core/request/errors.ts";
 import { expose } from "../../lib/async/thread-rpc.ts";
 import { readPasswordHash } from "./password-hash.ts";
 

@@ -1,5 +1,5 @@
 import { argon2Sync, randomBytes } from "node:crypto";
-import { toUnpaddedBase64 } from "./phc-string.ts";
+import { toUnpaddedBase64 } from "./password-hash.ts";
 
 /** Maximum length of a password, in bytes of UTF-8. Longer ones are always wrong. */
 export const MAX_PASSWORD_BYTES = 1024;

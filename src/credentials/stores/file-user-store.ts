@@ -1,5 +1,5 @@
 import { ConfigError, describeProblem } from "../../core/config-problem.ts";
-import type { FileContent } from "../../lib/files/file-content.ts";
+import type { FileContent } from "../../lib/files/regular-file.ts";
 import { followFile } from "../../lib/files/watched-file.ts";
 import { type HashSource, hashStore, type UserRecord } from "./hash-store.ts";
 import {

@@ -1,8 +1,8 @@
-import type { Reloaded } from "../../core/reload-result.ts";
+import type { Reloaded } from "../../core/status.ts";
 import type { Log } from "../../core/log.ts";
 import type { User } from "../../core/login.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { FileContent } from "../../lib/files/file-content.ts";
+import type { FileContent } from "../../lib/files/regular-file.ts";
 import type { PasswordVerifier } from "../hashing/hashing-pool.ts";
 import type { AttemptOrigin } from "../throttle/login-throttle.ts";
 

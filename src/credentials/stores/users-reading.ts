@@ -1,10 +1,9 @@
 import { Worker } from "node:worker_threads";
-import { ERROR_CODEC } from "../../core/error-codec.ts";
+import { ERROR_CODEC } from "../../core/request/errors.ts";
 import { RpcClient } from "../../lib/async/thread-rpc.ts";
 import { workerFile } from "../../lib/async/worker-file.ts";
 import { ConfigError } from "../../core/config-problem.ts";
-import type { FileContent } from "../../lib/files/file-content.ts";
-import { readFailure } from "../../lib/files/regular-file.ts";
+import { type FileContent, readFailure } from "../../lib/files/regular-file.ts";
 import type { UserRecord } from "./hash-store.ts";
 import { readUsersFile } from "./users-file.ts";
 import type { UsersApi } from "./users-worker.ts";

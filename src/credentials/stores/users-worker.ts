@@ -1,6 +1,6 @@
 /** The thread that reads one large users file. */
 import { parentPort } from "node:worker_threads";
-import { ERROR_CODEC } from "../../core/error-codec.ts";
+import { ERROR_CODEC } from "../../core/request/errors.ts";
 import { expose } from "../../lib/async/thread-rpc.ts";
 import type { UserRecord } from "./hash-store.ts";
 import { readUsersFile } from "./users-file.ts";

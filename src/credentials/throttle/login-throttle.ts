@@ -9,9 +9,96 @@ import {
   type AccountPair,
   type Attempt,
   createAccountGuard,
+  TwoGenerationCache,
 } from "./account-guard.ts";
-import { type BucketLimits, createLeakyBucket, type LeakyBucket } from "./leaky-bucket.ts";
-import { type BanLimits, type BanWindow, createBanWindow } from "./ban-window.ts";
+
+interface BanLimits {
+  /** This number of failures within `withinMs` bans for `banMs`. */
+  readonly attempts: number;
+  readonly withinMs: number;
+  readonly banMs: number;
+}
+
+/** Counts failures by key in a sliding window and bans keys that fail too often. */
+interface BanWindow {
+  /** Milliseconds until the ban ends; 0 if the key is not banned. */
+  bannedForMs(key: string): number;
+  /** The number of failures within `withinMs` that count towards a ban. */
+  recent(key: string): number;
+  /**
+   * Counts a failure. The last of `attempts` failures within `withinMs` bans the key; a running ban is not prolonged.
+   *
+   * @param agoMs how long ago it happened.
+   */
+  failed(key: string, agoMs?: number): void;
+  forget(key: string): void;
+  /** Applies new limits. A running ban is not prolonged, and ends early if the new limits make it shorter. */
+  change(limits: BanLimits): void;
+}
+
+interface Entry {
+  /** Monotonic times of the latest failures, oldest first; at most `attempts`. */
+  readonly failures: number[];
+  bannedAt: number;
+  bannedUntil: number;
+}
+
+/** Maximum number of keys: about 15 MB. Beyond it, the keys that failed longest ago are forgotten. */
+const MAX_KEYS = 50_000;
+/** Maximum number of times stored for all keys together, 8 bytes each. */
+const MAX_TIMES = 1_000_000;
+const MIN_KEYS = 1_000;
+
+function createBanWindow(limits: BanLimits, clock: Clock): BanWindow {
+  let { attempts, withinMs, banMs } = limits;
+  const entries = new TwoGenerationCache<Entry>(mostKeys(limits));
+  const banEnds = ({ bannedAt, bannedUntil }: Entry): number =>
+    Math.min(bannedUntil, bannedAt + banMs);
+
+  return {
+    bannedForMs(key) {
+      const entry = entries.get(key);
+      return entry === undefined ? 0 : Math.max(0, banEnds(entry) - clock.monotonic());
+    },
+
+    recent(key) {
+      const since = clock.monotonic() - withinMs;
+      return entries.get(key)?.failures.filter((time) => time >= since).length ?? 0;
+    },
+
+    failed(key, agoMs = 0) {
+      const now = clock.monotonic() - agoMs;
+      const entry = entries.get(key) ?? {
+        failures: [],
+        bannedAt: -Infinity,
+        bannedUntil: -Infinity,
+      };
+      entries.set(key, entry);
+      if (now < banEnds(entry)) return;
+
+      while ((entry.failures[0] ?? now) + withinMs < now) entry.failures.shift();
+      entry.failures.push(now);
+      // A failure reported late may be older than one already counted.
+      if (agoMs > 0) entry.failures.sort((one, other) => one - other);
+      if (entry.failures.length >= attempts) {
+        entry.failures.length = 0;
+        entry.bannedAt = now;
+        entry.bannedUntil = now + banMs;
+      }
+    },
+
+    forget: (key) => entries.delete(key),
+
+    change(latest) {
+      ({ attempts, withinMs, banMs } = latest);
+      entries.resize(mostKeys(latest));
+    },
+  };
+}
+
+function mostKeys({ attempts }: BanLimits): number {
+  return Math.max(MIN_KEYS, Math.min(MAX_KEYS, Math.floor(MAX_TIMES / attempts)));
+}
 
 /** Where a login attempt comes from. It decides the order in the queue, and nothing else. */
 export interface AttemptOrigin {
@@ -227,4 +314,71 @@ export class FailureThrottle {
 function createDigest(): (text: string) => string {
   const secret = randomBytes(32).toString("base64url");
   return (text) => hash("sha256", secret + text, "base64url");
+}
+
+/** Allows bursts of `attempts` failures, and on average `attempts` failures in each `withinMs`. */
+interface BucketLimits {
+  readonly attempts: number;
+  readonly withinMs: number;
+}
+
+/**
+ * A budget of failures that refills steadily. Each attempt takes its failure from the budget before it begins;
+ * otherwise concurrent attempts would all see the same budget.
+ */
+interface LeakyBucket {
+  /**
+   * @param failures recent failures of the requesting network.
+   * @returns milliseconds until the budget allows one more failure; 0 if it does now.
+   */
+  waitMs(failures: number): number;
+  take(): void;
+  /** Puts back the failure of an attempt that did not fail. */
+  giveBack(): void;
+  /** Refills at the new rate from now on. Failures already spent stay spent. */
+  change(limits: BucketLimits): void;
+}
+
+/**
+ * Creates a leaky bucket: it stores two numbers, whatever the load. A network without recent failures may spend the
+ * whole budget; one with many must leave half of it. The networks that cause a storm use up their half. They reach the
+ * other half only as long as they find new networks.
+ */
+function createLeakyBucket(limits: BucketLimits, clock: Clock): LeakyBucket {
+  let { attempts } = limits;
+  let msEach = limits.withinMs / attempts;
+  let spent = 0;
+  let at = clock.monotonic();
+
+  function refill(): void {
+    const now = clock.monotonic();
+    spent = Math.max(0, spent - (now - at) / msEach);
+    at = now;
+  }
+
+  function partOf(failures: number): number {
+    return Math.max(1, (attempts / 2) * (1 + 1 / (1 + failures)));
+  }
+
+  return {
+    waitMs(failures) {
+      refill();
+      return Math.max(0, (spent + 1 - partOf(failures)) * msEach);
+    },
+    take() {
+      refill();
+      spent += 1;
+    },
+    giveBack() {
+      refill();
+      spent = Math.max(0, spent - 1);
+    },
+    change(latest) {
+      refill();
+      ({ attempts } = latest);
+      msEach = latest.withinMs / attempts;
+      // Otherwise a small budget would take hours to recover from what a large one had spent.
+      spent = Math.min(spent, attempts);
+    },
+  };
 }

@@ -1,4 +1,4 @@
-import { RemoteError } from "../text/remote-error.ts";
+import { RemoteError } from "../text/error-code.ts";
 
 export interface QuestionBounds {
   /**

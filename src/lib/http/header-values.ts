@@ -1,4 +1,54 @@
-import { foldedName } from "./folded-name.ts";
+/**
+ * The fields of a query (`?a=1&b=2`), unchanged. Names are decoded for comparison, because backends decode them.
+ */
+
+/** @returns the values of a name, as sent; empty for a field without `=`. */
+export function queryValues(query: string, name: string): string[] {
+  return fieldsOf(query).flatMap((field) => {
+    const at = field.indexOf("=");
+    const sent = at === -1 ? field : field.slice(0, at);
+    return spells(sent, name) ? [at === -1 ? "" : field.slice(at + 1)] : [];
+  });
+}
+
+/**
+ * @returns the query without the fields of these names, otherwise byte for byte; empty, without `?`, if none is left.
+ */
+export function withoutQueryFields(query: string, names: readonly string[]): string {
+  const fields = fieldsOf(query);
+  const kept = fields.filter((field) => {
+    const sent = field.split("=", 1)[0] ?? "";
+    return !names.some((name) => spells(sent, name));
+  });
+  if (kept.length === fields.length) return query;
+  return kept.length === 0 ? "" : `?${kept.join("&")}`;
+}
+
+function fieldsOf(query: string): string[] {
+  return query === "" ? [] : query.slice(1).split("&");
+}
+
+/** A character of a name is at most three encoded octets of UTF-8. */
+const LONGEST_ENCODING = 9;
+
+/** Whether a name was sent, in any encoding. Looks at the length first: a query may hold thousands of names. */
+function spells(sent: string, name: string): boolean {
+  if (sent.length < name.length || sent.length > LONGEST_ENCODING * name.length) return false;
+  return sent === name || (/[%+]/.test(sent) && decoded(sent) === name);
+}
+
+/**
+ * Decodes a name. A broken encoding stays, or becomes a replacement character. The exception with which
+ * `decodeURIComponent` reports one takes 9 µs.
+ */
+function decoded(name: string): string {
+  const octets = name
+    .replaceAll("+", " ")
+    .replaceAll(/%([0-9A-Fa-f]{2})/g, (_all, hex: string) =>
+      String.fromCharCode(Number.parseInt(hex, 16)),
+    );
+  return Buffer.from(octets, "latin1").toString();
+}
 
 /** Returns all values of a header. @param rawHeaders names and values, alternating. @param name in lower case. */
 export function headerValues(rawHeaders: readonly string[], name: string): string[] {
@@ -110,4 +160,51 @@ export function onlyValue(rawHeaders: readonly string[], name: string): string |
     found = rawHeaders[i + 1];
   }
   return found;
+}
+
+/** The cookies of a `Cookie` field (RFC 6265 §4.2), unchanged: names keep their case, values their quotes. */
+
+/** @returns the values of all cookies with this name. */
+export function cookieValues(field: string, name: string): string[] {
+  return field.split(";").flatMap((pair) => (nameOf(pair) === name ? [valueOf(pair)] : []));
+}
+
+/** @returns the field without the cookies of these names, otherwise byte for byte; undefined if no cookie is left. */
+export function withoutCookies(field: string, names: readonly string[]): string | undefined {
+  const pairs = field.split(";");
+  const kept = pairs.filter((pair) => !names.includes(nameOf(pair)));
+  if (kept.length === pairs.length) return field;
+  const left = kept.join(";").trim();
+  return left === "" ? undefined : left;
+}
+
+function nameOf(pair: string): string {
+  return (pair.split("=", 1)[0] ?? "").trim();
+}
+
+function valueOf(pair: string): string {
+  const at = pair.indexOf("=");
+  return at === -1 ? "" : pair.slice(at + 1).trim();
+}
+
+/**
+ * Maps aliases of a field name to one spelling: CGI and its descendants do not distinguish characters other than
+ * letters and digits.
+ */
+export function foldedName(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "-");
+}
+
+/** A response that can send 100 Continue. */
+interface Continuable {
+  readonly headersSent: boolean;
+  writeContinue(): void;
+}
+
+/**
+ * Sends 100 Continue (RFC 9110 §15.2.1), unless the request has already been refused. A client that gets no 100 sends
+ * its body after a while (RFC 9110 §10.1.1).
+ */
+export function sendContinue(response: Continuable): void {
+  if (!response.headersSent) response.writeContinue();
 }

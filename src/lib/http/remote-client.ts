@@ -1,9 +1,9 @@
 import type { Agent } from "node:http";
-import { RereadFile } from "../files/reread-file.ts";
+import { RereadFile } from "../files/watched-file.ts";
 import {
   askRemote,
-  type RemoteAnswer,
   remoteAgent,
+  type RemoteAnswer,
   type RemoteQuestion,
 } from "./remote-request.ts";
 

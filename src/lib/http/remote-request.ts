@@ -1,12 +1,33 @@
 import type {
-  ClientRequest,
   Agent as HttpAgent,
+  ClientRequest,
   IncomingHttpHeaders,
   IncomingMessage,
 } from "node:http";
-import { codeOrMessage } from "../text/error-code.ts";
-import { RemoteError } from "../text/remote-error.ts";
+import { codeOrMessage, RemoteError } from "../text/error-code.ts";
 import { Agent, request } from "./node-http.ts";
+
+const LOOPBACK = /^(?:127(?:\.\d+){3}|\[::1\]|localhost)$/;
+
+/**
+ * Whether responses from this URL can be trusted: it must use https, or http on the loopback interface. Refuses
+ * credentials, which would reach logs, and a fragment, which is never sent.
+ */
+export function isSafeRemoteUrl(value: string): boolean {
+  if (!URL.canParse(value) || value.includes("#")) return false;
+  const { protocol, hostname, username, password } = new URL(value);
+  const safe = protocol === "https:" || (protocol === "http:" && isLoopback(hostname));
+  return safe && username === "" && password === "";
+}
+
+/** Whether the host of a URL is the loopback interface. */
+function isLoopback(hostname: string): boolean {
+  return LOOPBACK.test(hostname);
+}
+
+/** The message for a refused URL. */
+export const SAFE_REMOTE_URL =
+  "must be an https URL without credentials (http is for loopback alone)";
 
 export interface RemoteQuestion {
   readonly method: "GET" | "POST";
@@ -22,7 +43,7 @@ export interface RemoteAnswer {
   readonly text: string;
 }
 
-export interface Exchange {
+interface Exchange {
   /** Made by `remoteAgent` for the scheme of the question. */
   readonly agent: HttpAgent;
   /** Aborts the exchange. */

@@ -1,5 +1,8 @@
-import type { Server as HttpServer, ServerOptions } from "node:http";
+import type { Server as HttpServer, ServerOptions, ServerResponse } from "node:http";
 import { type Server, Socket } from "node:net";
+import { type Duplex, Readable } from "node:stream";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 /**
  * Takes the listeners of an event away from a server, those of Node included, which start to read a connection. Node has
@@ -86,4 +89,41 @@ function isHandle(handle: unknown): handle is Handle {
   return (
     typeof handle === "object" && handle !== null && "readStop" in handle && "readStart" in handle
   );
+}
+
+/**
+ * Returns the response that an HTTP/1.1 connection is writing, if any. Node keeps it under this name, and reads it in its
+ * own default handler of `clientError`.
+ */
+export function responseOn(socket: Duplex): unknown {
+  return "_httpMessage" in socket ? socket._httpMessage : undefined;
+}
+
+/** Returns the head of a response as Node keeps it until the response is complete; undefined if it is not written yet. */
+export function headOf(response: ServerResponse): string | undefined {
+  const head: unknown = "_header" in response ? response._header : undefined;
+  return typeof head === "string" ? head : undefined;
+}
+
+/** Takes a part of what a stream reads, or its end: null. Returns false to stop reading. */
+type Push<Stream extends Readable> = (
+  this: Stream,
+  part: Buffer | null,
+  encoding?: BufferEncoding,
+) => boolean;
+
+/** Replaces the method by which Node adds to a stream what has arrived. */
+export function replacePush<Stream extends Readable>(stream: Stream, push: Push<Stream>): void {
+  stream.push = push;
+}
+
+/** Calls the method of Node, even if that of the stream was replaced. */
+export function pushTo(stream: Readable, part: Buffer | null, encoding?: BufferEncoding): boolean {
+  return Readable.prototype.push.call(stream, part, encoding);
+}
+
+/** Returns the function that collects garbage, which V8 gives only to contexts created with this flag. */
+export function garbageCollector(): NodeJS.GCFunction {
+  setFlagsFromString("--expose-gc");
+  return runInNewContext("gc");
 }

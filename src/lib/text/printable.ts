@@ -22,3 +22,13 @@ export function escaped(text: string): string {
     (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`,
   );
 }
+
+/** Quotes a text if necessary, so that a POSIX shell reads it as one word. */
+export function shellWord(text: string): string {
+  return /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** Joins words by commas and a last `or`: `a, b or c`. */
+export function orList(words: readonly string[]): string {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}

@@ -1,9 +1,8 @@
 import { pino } from "pino";
 import type { Log } from "../../core/log.ts";
-import { systemClock, type Clock } from "../../lib/clock.ts";
-import { escapeUnprintable } from "./escaping.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { escapeUnprintable, maskText, redactFields } from "./redaction.ts";
 import type { LogSink } from "./log-sink.ts";
-import { maskText, redactFields } from "./redaction.ts";
 
 export interface LogOptions {
   readonly sink: LogSink;

@@ -1,4 +1,4 @@
-import { escapeUnprintable } from "./escaping.ts";
+import { escapeUnprintable } from "./redaction.ts";
 
 /** Initial size of the buffer in bytes. Almost all access lines fit; the buffer grows for longer ones. */
 const USUAL_BYTES = 2048;

@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 import { ACCESS_FIELDS } from "./access-log.ts";
-import { quoted } from "./escaping.ts";
+import { quoted } from "./redaction.ts";
 
 const LEVEL_STYLES = { debug: "dim", info: "green", warn: "yellow", error: "red" } as const;
 

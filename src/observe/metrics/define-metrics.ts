@@ -1,5 +1,5 @@
 import { type Aggregator, Counter, Gauge, Registry } from "prom-client";
-import { LatencyHistogram } from "./latency-histogram.ts";
+import { LatencyHistogram } from "./event-metrics.ts";
 import { CodeCounts, Counts, crossed, LabelSet, type Sample } from "./series.ts";
 
 type Values = number | undefined | readonly Sample[];

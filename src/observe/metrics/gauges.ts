@@ -1,5 +1,5 @@
-import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
-import type { IssuerState } from "../../core/issuer-state.ts";
+import type { TargetState, UpstreamLoad } from "../../core/request/gate.ts";
+import type { IssuerState } from "../../core/status.ts";
 import type { MetricDefinitions } from "./define-metrics.ts";
 import type { LabelSet, Sample } from "./series.ts";
 

@@ -1,13 +1,16 @@
-import { AggregatorRegistry, collectDefaultMetrics, Registry } from "prom-client";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { Observer } from "../../core/observer.ts";
-import type { RemoteCheckName } from "../../core/remote-check.ts";
-import { systemClock, type Clock } from "../../lib/clock.ts";
+import { REMOTE_CHECK_RESULTS, type RemoteCheckName } from "../../core/remote-check.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 import { MetricDefinitions } from "./define-metrics.ts";
-import { measureEventLoop, NEVER_MS } from "./event-loop-lag.ts";
 import {
   clientMetrics,
   decisionMetrics,
+  type Events,
+  LOGIN_BUCKETS,
   mirrorMetrics,
+  REQUEST_BUCKETS,
   requestMetrics,
   upstreamMetrics,
 } from "./event-metrics.ts";
@@ -19,13 +22,68 @@ import {
   defineTargets,
   type GaugeSetters,
   GaugeSources,
+  type StoreState,
 } from "./gauges.ts";
 import { OWN_ROUTES } from "./label-words.ts";
-import { openMetrics } from "./open-metrics.ts";
 import { LabelSet, type Sample } from "./series.ts";
-import { remoteMetrics, sharedStateMetrics, storeMetrics } from "./server-metrics.ts";
+import { STORE_RESULTS } from "../../core/request/outcome.ts";
+import { SHARED_OPERATIONS } from "../../core/shared-parts.ts";
 
-export interface MetricsOptions {
+/**
+ * A resolution, in milliseconds, that in effect disables the timer of prom-client's own histogram: a timer of 10 ms
+ * costs an idle process 4 ms of CPU time per second.
+ */
+const NEVER_MS = 2 ** 31 - 1;
+
+/** The resolution for Node 24, which cannot measure each turn, in milliseconds. */
+const RESOLUTION_MS = 10;
+
+type LoopHistogram = ReturnType<typeof monitorEventLoopDelay>;
+
+const STATISTICS: readonly (readonly [
+  name: string,
+  help: string,
+  (histogram: LoopHistogram) => number,
+])[] = [
+  ["min", "The minimum recorded event loop delay.", ({ min }) => min],
+  ["max", "The maximum recorded event loop delay.", ({ max }) => max],
+  ["mean", "The mean of the recorded event loop delays.", ({ mean }) => mean],
+  ["stddev", "The standard deviation of the recorded event loop delays.", ({ stddev }) => stddev],
+  ...([50, 90, 99] as const).map(
+    (percentile) =>
+      [
+        `p${percentile}`,
+        `The ${percentile}th percentile of the recorded event loop delays.`,
+        (histogram: LoopHistogram) => histogram.percentile(percentile),
+      ] as const,
+  ),
+];
+
+/**
+ * Replaces prom-client's gauges `nodejs_eventloop_lag_…_seconds` with gauges of the same names that measure each turn
+ * of the event loop, so that an idle process costs nothing. They cover the time since the previous scrape.
+ */
+function measureEventLoop(registry: Registry): void {
+  const histogram = monitorEventLoopDelay({ samplePerIteration: true, resolution: RESOLUTION_MS });
+  // Enabled within a turn: otherwise the first sample would be the wait until the next turn.
+  setImmediate(() => histogram.enable());
+  for (const [index, [statistic, help, read]] of STATISTICS.entries()) {
+    const name = `nodejs_eventloop_lag_${statistic}_seconds`;
+    registry.removeSingleMetric(name);
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(histogram.count === 0 ? 0 : read(histogram) / 1e9);
+        // The gauges are read in this order.
+        if (index === STATISTICS.length - 1) histogram.reset();
+      },
+    });
+  }
+}
+
+interface MetricsOptions {
   /** Names of the configured routes; those of our own endpoints and `none` are added. */
   readonly routes: readonly string[];
   readonly upstreams: readonly string[];
@@ -152,4 +210,133 @@ function processRegistry(options: Pick<MetricsOptions, "process">): Registry {
   measureEventLoop(registry);
   for (const name of MISNAMED) registry.removeSingleMetric(name);
   return registry;
+}
+
+/** The metrics of other servers: user stores, checks, the state server. Unknown stores and checks are not counted. */
+
+function storeMetrics(
+  define: MetricDefinitions,
+  stores: LabelSet,
+  sources: GaugeSources,
+): Events<"storeAnswered" | "outdatedHashUsed"> {
+  const answered = define.table(
+    "user_store_requests_total",
+    "Password checks by a user store.",
+    stores,
+    { result: STORE_RESULTS },
+  );
+  const durationsHelp = "Duration of these checks.";
+  const durations = define.durations(
+    "user_store_request_duration_seconds",
+    durationsHelp,
+    LOGIN_BUCKETS,
+    stores,
+  );
+  const outdatedHashUsed = define.names(
+    "logins_with_outdated_hash_total",
+    "Logins by an outdated password hash.",
+    stores,
+  );
+  const gauge = (name: string, help: string, part: keyof StoreState): void => {
+    const read = () => stores.samples((store) => sources.storeState(store)[part]);
+    define.gauge(name, help, "sum", read, stores.names);
+  };
+  gauge("user_store_connections", "Open connections to a user store.", "connections");
+  gauge("users_with_outdated_hash", "Users with an outdated password hash.", "outdated");
+  return {
+    outdatedHashUsed,
+    storeAnswered(store, result, seconds) {
+      answered(store, result);
+      durations.record(stores.indexOf(store), seconds);
+    },
+  };
+}
+
+/** @param checks the kind and the name of each. */
+function remoteMetrics(define: MetricDefinitions, checks: LabelSet): Events<"remoteChecked"> {
+  const checked = define.table("remote_checks_total", "Checks by other servers.", checks, {
+    result: REMOTE_CHECK_RESULTS,
+  });
+  const durations = define.durations(
+    "remote_check_duration_seconds",
+    "Duration of these checks.",
+    REQUEST_BUCKETS,
+    checks,
+  );
+  return {
+    remoteChecked({ kind, name }, result, seconds) {
+      const check = `${kind} ${name}`;
+      checked(check, result);
+      if (seconds !== undefined) durations.record(checks.indexOf(check), seconds);
+    },
+  };
+}
+
+/** Only the main thread uses the state server; the others never count anything. */
+function sharedStateMetrics(
+  define: MetricDefinitions,
+  sources: GaugeSources,
+): Events<"sharedStateAsked"> {
+  const operations = new LabelSet(["operation"], SHARED_OPERATIONS);
+  const asked = define.table(
+    "shared_state_operations_total",
+    "Requests to the state server of all replicas.",
+    operations,
+    { result: ["ok", "failed"] },
+  );
+  const durations = define.durations(
+    "shared_state_operation_duration_seconds",
+    "Duration of these requests.",
+    REQUEST_BUCKETS,
+    operations,
+  );
+  define.readCounter(
+    "shared_state_lost_attempts_total",
+    "Login attempts not published to other replicas.",
+    () => sources.sharedState()?.lost ?? 0,
+  );
+  define.gauge("shared_state_up", "1 while the state server can be used.", "max", () => {
+    const current = sources.sharedState();
+    return current && Number(current.up);
+  });
+  return {
+    sharedStateAsked(operation, successful, seconds) {
+      asked(operation, successful ? "ok" : "failed");
+      if (seconds !== undefined) durations.record(operations.indexOf(operation), seconds);
+    },
+  };
+}
+
+/** A request that serves as an example of those in a bucket. */
+export interface Exemplar {
+  readonly traceId: string;
+  /** In the unit of the buckets. */
+  readonly value: number;
+  /** Wall clock, milliseconds since the epoch. */
+  readonly atMs: number;
+}
+
+/**
+ * Converts Prometheus' text format to OpenMetrics 1.0, which supports exemplars: the names of counter families lose
+ * `_total`, there are no empty lines, and an end mark follows. prom-client's own conversion renames its counters
+ * permanently, so a registry could not serve both formats.
+ *
+ * @param exemplars the exemplars, by the series of a bucket as written in the text.
+ */
+function openMetrics(text: string, exemplars: ReadonlyMap<string, Exemplar>): string {
+  const lines = text.split("\n").filter((line) => line !== "");
+  const counters = new Set(
+    lines.flatMap((line) => /^# TYPE (\w+)_total counter$/.exec(line)?.[1] ?? []),
+  );
+  const written = lines.map((line) => {
+    const [, keyword, family = "", rest = ""] = /^# (HELP|TYPE) (\w+)_total (.*)$/.exec(line) ?? [];
+    if (keyword !== undefined && counters.has(family)) return `# ${keyword} ${family} ${rest}`;
+    const exemplar = exemplars.get(line.slice(0, line.lastIndexOf(" ")));
+    return exemplar === undefined ? line : `${line} # ${exemplarText(exemplar)}`;
+  });
+  return `${[...written, "# EOF"].join("\n")}\n`;
+}
+
+function exemplarText({ traceId, value, atMs }: Exemplar): string {
+  return `{trace_id="${traceId}"} ${value} ${(atMs / 1000).toFixed(3)}`;
 }

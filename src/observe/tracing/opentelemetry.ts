@@ -1,5 +1,5 @@
 import { setTimeout as after } from "node:timers/promises";
-import { setGlobalErrorHandler } from "@opentelemetry/core";
+import { setGlobalErrorHandler, W3CTraceContextPropagator } from "@opentelemetry/core";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import {
   defaultResource,
@@ -16,11 +16,139 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
+import {
+  type Attributes,
+  type Context,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Tracer,
+} from "@opentelemetry/api";
 import type { Log } from "../../core/log.ts";
-import type { Tracing } from "../../core/tracing.ts";
-import { RequestSpans } from "./request-spans.ts";
+import { TRACE_HEADERS, type Tracing } from "../../core/tracing.ts";
 import type { TracingOptions } from "./open-tracing.ts";
 import type { TracingSettings } from "./tracing-settings.ts";
+import type { Outcome } from "../../core/request/outcome.ts";
+import type { Permit } from "../../core/request/permit.ts";
+import { maskTokens } from "../log/redaction.ts";
+
+/** The spans of one request: the server span, and the client span of the call to the backend. */
+interface Spans {
+  readonly context: Context;
+  readonly server: Span;
+  client: Span | undefined;
+}
+
+const propagator = new W3CTraceContextPropagator();
+
+/** The spans of requests in progress, by request id. Attributes follow the semantic conventions for HTTP. */
+class RequestSpans {
+  readonly #tracer: Tracer;
+  readonly #open = new Map<number, Spans>();
+
+  constructor(tracer: Tracer) {
+    this.#tracer = tracer;
+  }
+
+  begin(id: number, rawHeaders: readonly string[]): void {
+    const parent = propagator.extract(ROOT_CONTEXT, rawHeaders, { get: valueOf, keys: () => [] });
+    const server = this.#tracer.startSpan("HTTP", { kind: SpanKind.SERVER }, parent);
+    this.#open.set(id, { context: trace.setSpan(parent, server), server, client: undefined });
+  }
+
+  /**
+   * Starts the client span of an attempt.
+   *
+   * @returns its trace headers, names and values alternating.
+   */
+  dispatch({ request, route }: Permit): string[] {
+    const spans = this.#open.get(request.id);
+    if (spans === undefined) return [];
+    // An earlier attempt failed, and the request is sent again.
+    spans.client
+      ?.setAttribute("error.type", "reset")
+      .setStatus({ code: SpanStatusCode.ERROR })
+      .end();
+    const attributes = {
+      "http.request.method": request.method,
+      "sallyport.upstream": route.upstream,
+    };
+    const options = { kind: SpanKind.CLIENT, attributes };
+    spans.client = this.#tracer.startSpan(request.method, options, spans.context);
+    const fields: string[] = [];
+    propagator.inject(trace.setSpan(spans.context, spans.client), fields, {
+      set: (carrier: string[], name, value) => void carrier.push(name, value),
+    });
+    return fields;
+  }
+
+  /** @returns the trace id; undefined for a request that was not begun. */
+  end(outcome: Outcome): string | undefined {
+    const spans = this.#open.get(outcome.id);
+    if (spans === undefined) return undefined;
+    this.#open.delete(outcome.id);
+    const { server, client } = spans;
+    client?.setAttributes(clientAttributes(outcome));
+    if (client !== undefined && isBackendsFault(outcome)) {
+      client.setStatus({ code: SpanStatusCode.ERROR });
+    }
+    client?.end();
+    server
+      .updateName(`${outcome.method} ${outcome.route}`)
+      .setAttributes(serverAttributes(outcome));
+    if (outcome.status >= 500) server.setStatus({ code: SpanStatusCode.ERROR });
+    server.end();
+    return server.spanContext().traceId;
+  }
+}
+
+/**
+ * Returns the attributes of the server span. They omit the query and the user: spans go to a different system than
+ * the log.
+ */
+function serverAttributes(outcome: Outcome): Attributes {
+  const { reason, auth } = outcome;
+  return {
+    "http.request.method": outcome.method,
+    "http.response.status_code": outcome.status,
+    "url.path": maskTokens(outcome.path),
+    "server.address": outcome.host,
+    "client.address": outcome.client,
+    "sallyport.route": outcome.route,
+    "sallyport.request_id": outcome.requestId,
+    ...(auth === undefined ? {} : { "sallyport.auth": auth }),
+    ...(reason === undefined || reason === "ok" ? {} : { "sallyport.reason": reason }),
+  };
+}
+
+function clientAttributes({ source, status, target, reason }: Outcome): Attributes {
+  return {
+    ...(target === undefined ? {} : { "sallyport.target": target }),
+    ...(source === "upstream"
+      ? { "http.response.status_code": status }
+      : { "error.type": reason ?? "unknown" }),
+  };
+}
+
+/** Whether there was no response, or an error. The semantic conventions count 4xx as errors of a client span, too. */
+function isBackendsFault({ source, status }: Outcome): boolean {
+  return source === "self" || status >= 400;
+}
+
+/**
+ * Returns the value of a header. Ignores traceparent if there are two: it is unclear which one counts. Joins several
+ * tracestates (W3C Trace Context §3.3).
+ */
+function valueOf(rawHeaders: readonly string[], wanted: string): string | undefined {
+  const values: string[] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === wanted) values.push(rawHeaders[i + 1] ?? "");
+  }
+  if (wanted === TRACE_HEADERS[0] && values.length > 1) return undefined;
+  return values.length === 0 ? undefined : values.join(",");
+}
 
 /** How long shutdown waits for the collector, in milliseconds. */
 const LAST_SPANS_MS = 500;

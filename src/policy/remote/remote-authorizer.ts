@@ -8,8 +8,8 @@ import type { Identity } from "../../core/request/identity.ts";
 import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { remoteFailure } from "../../lib/text/remote-error.ts";
-import type { AuthorizationClient } from "./authorizer-kind.ts";
+import { remoteFailure } from "../../lib/text/error-code.ts";
+import type { AuthorizationClient } from "./authorizer-kinds.ts";
 
 export interface AuthorizerOptions {
   readonly client: AuthorizationClient;

@@ -1,5 +1,5 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import { foldedName } from "../../lib/http/folded-name.ts";
+import { foldedName } from "../../lib/http/header-values.ts";
 
 /**
  * References to values of a request, for the questions to another server about it: `${query:namespace}`,

@@ -1,11 +1,11 @@
 import { API_SERVER_HINT } from "../../core/remote-check.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
-import { RereadFile } from "../../lib/files/reread-file.ts";
+import { RereadFile } from "../../lib/files/watched-file.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
-import { RemoteError } from "../../lib/text/remote-error.ts";
+import { RemoteError } from "../../lib/text/error-code.ts";
 import { isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
-import type { AuthorizationClient, AuthorizerKind } from "./authorizer-kind.ts";
+import type { AuthorizationClient, AuthorizerKind } from "./authorizer-kinds.ts";
 import { RequestTemplate } from "./request-template.ts";
 
 interface SubjectAccessReviewSettings {

@@ -1,6 +1,6 @@
 import type { Target } from "../deployment.ts";
 import { refusedStream } from "../expectations.ts";
-import type { RequestWriter } from "../attack-writer.ts";
+import type { RequestWriter } from "../raw-exchange.ts";
 import { END_HEADERS, END_STREAM, type Field, FRAME, frame, headerBlock } from "./http2-frames.ts";
 
 /** Returns the pseudo-header fields of a request, in their usual order. */

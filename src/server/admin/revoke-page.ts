@@ -1,11 +1,11 @@
-import type { AdminResponse, AdminPage } from "../../core/admin-page.ts";
+import type { AdminPage, AdminResponse } from "../../core/admin-page.ts";
 import {
   NAMED_REVOCATIONS,
   type Revocation,
   type RevocationKindName,
   type Revocations,
 } from "../../core/revocation.ts";
-import { failure, restrictedPage, success } from "./page-parts.ts";
+import { failure, restrictedPage, success } from "./state-pages.ts";
 
 /** What an operator wants to revoke; the values as received. */
 export interface RevocationQuery {

@@ -1,11 +1,64 @@
-import type { AdminPage, AdminResponse } from "../../core/admin-page.ts";
-import { describeProblem } from "../../core/config-problem.ts";
-import type { ReloadResult } from "../../core/reload-result.ts";
-import type { TargetState } from "../../core/request/forwarder.ts";
-import type { StatusConfiguration } from "../../core/status.ts";
-import { failure, restrictedPage, success } from "./page-parts.ts";
-
 /** Pages that show the state of the process, or change it. */
+import {
+  type AdminPage,
+  type AdminRequest,
+  type AdminResponse,
+  PLAIN_TEXT,
+} from "../../core/admin-page.ts";
+import { describeProblem } from "../../core/config-problem.ts";
+import type { ReloadResult, Status, StatusConfiguration } from "../../core/status.ts";
+import type { TargetState } from "../../core/request/gate.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { SingleFlight } from "../../lib/async/single-flight.ts";
+
+const OPEN_METRICS = "application/openmetrics-text";
+const OPEN_METRICS_TYPE = `${OPEN_METRICS}; version=1.0.0; charset=utf-8`;
+
+/**
+ * How long peers outside `admin.allow` share one text, in milliseconds. Creating it takes several milliseconds, and
+ * anyone who reaches the port may scrape at any rate.
+ */
+const CACHE_MS = 1_000;
+
+/**
+ * `/metrics`. Concurrent scrapes share one text.
+ *
+ * @param openText returns the same in the OpenMetrics format, for clients that request it; undefined if not supported.
+ */
+export function metricsPage(
+  text: () => Promise<string>,
+  type: string,
+  openText: () => Promise<string> | undefined = () => undefined,
+): AdminPage {
+  const scrapes = new SingleFlight<AdminResponse>();
+  const cache = new Map<string, { answer: Promise<AdminResponse>; until: number }>();
+
+  async function scrape(format: string): Promise<AdminResponse> {
+    const opened = format === OPEN_METRICS ? openText() : undefined;
+    const body = Buffer.from(await (opened ?? text()));
+    return { status: 200, type: opened === undefined ? type : OPEN_METRICS_TYPE, body };
+  }
+
+  function recent(format: string): Promise<AdminResponse> {
+    const before = cache.get(format);
+    if (before !== undefined && systemClock.monotonic() < before.until) return before.answer;
+    const answer = scrapes.run(format, () => scrape(format));
+    cache.set(format, { answer, until: systemClock.monotonic() + CACHE_MS });
+    // A failure is not cached.
+    answer.catch(() => cache.delete(format));
+    return answer;
+  }
+
+  return {
+    path: "/metrics",
+    method: "GET",
+    audience: "everybody",
+    answer({ headers, allowed }: AdminRequest) {
+      const format = headers.accept?.includes(OPEN_METRICS) === true ? OPEN_METRICS : "text";
+      return allowed ? scrapes.run(format, () => scrape(format)) : recent(format);
+    },
+  };
+}
 
 /**
  * `GET /-/config`: the running configuration, in the form in which `sallyport config` shows the one on disk. Masks
@@ -46,7 +99,7 @@ const DRAIN_MESSAGES: Readonly<Record<DrainState, string>> = {
   drained: "The traffic is drained",
 };
 
-export interface DrainControl {
+interface DrainControl {
   readonly state: () => DrainState;
   /** Starts draining, unless it has already started. @param by the address of the peer. */
   readonly begin: (by: string) => void;
@@ -63,4 +116,126 @@ export function drainPages({ state, begin }: DrainControl): AdminPage[] {
       return progress(202);
     }),
   ];
+}
+
+/** One condition of readiness. */
+export interface ReadinessCheck {
+  readonly name: string;
+  readonly passed: boolean;
+  /** A word that describes its state. */
+  readonly state: string;
+}
+
+export interface ProbeSources {
+  /** Whether everything is loaded and listening. */
+  readonly started: () => boolean;
+  /** Failures that only a restart of the process can repair. */
+  readonly livenessFailures: () => readonly string[];
+  readonly checks: () => readonly ReadinessCheck[] | Promise<readonly ReadinessCheck[]>;
+}
+
+/**
+ * `/livez`, `/startupz` and `/readyz` for Kubernetes. `?verbose` lists the checks; `/readyz?exclude=NAME` skips one.
+ * An unknown name has no effect but is reported, the way the Kubernetes API server does (apiserver/pkg/server/healthz).
+ */
+export function probePages({ started, livenessFailures, checks }: ProbeSources): AdminPage[] {
+  return [
+    page("/livez", () => {
+      const found = livenessFailures();
+      if (found.length === 0) return { status: 200, type: PLAIN_TEXT, body: "ok\n" };
+      return { status: 503, type: PLAIN_TEXT, body: `${found.join("\n")}\n` };
+    }),
+    page("/startupz", ({ query }) => {
+      const done = started();
+      const check = { name: "started", passed: done, state: done ? "yes" : "no" };
+      return answerOf([done ? "started" : "starting"], [check], query);
+    }),
+    page("/readyz", async ({ query }) => {
+      const excluded = query.getAll("exclude");
+      const all = await checks();
+      const looked = all.map((check) =>
+        excluded.includes(check.name) ? { ...check, passed: true, state: "excluded" } : check,
+      );
+      const ready = looked.every(({ passed }) => passed);
+      const warnings = noMatches(excluded, all);
+      return answerOf([ready ? "ready" : "not ready", ...warnings], looked, query);
+    }),
+  ];
+}
+
+function page(path: string, answer: AdminPage["answer"]): AdminPage {
+  return { path, method: "GET", audience: "everybody", answer };
+}
+
+/** Warns about excluded checks that do not exist. */
+function noMatches(excluded: readonly string[], checks: readonly ReadinessCheck[]): string[] {
+  const names = checks.map(({ name }) => name);
+  const unknown = excluded.filter((name) => !names.includes(name));
+  if (unknown.length === 0) return [];
+  const [wrong, known] = [unknown, names].map((each) =>
+    each.map((name) => JSON.stringify(name)).join(", "),
+  );
+  return [
+    `warn: some health checks cannot be excluded: no matches for ${wrong}; there is ${known}`,
+  ];
+}
+
+function answerOf(
+  summary: readonly string[],
+  checks: readonly ReadinessCheck[],
+  query: URLSearchParams,
+): AdminResponse {
+  const details = query.has("verbose") ? checks.map(({ name, state }) => `${name}: ${state}`) : [];
+  return {
+    status: checks.every(({ passed }) => passed) ? 200 : 503,
+    type: PLAIN_TEXT,
+    body: `${[...summary, ...details].join("\n")}\n`,
+  };
+}
+
+/** `GET /-/`: the status as a page for browsers. `GET /-/status`: the same as JSON. Concurrent requests share one reading. */
+export function statusPages(collect: () => Promise<Status>): AdminPage[] {
+  const flights = new SingleFlight<Status>();
+  const read = (): Promise<Status> => flights.run("status", collect);
+  return [
+    restrictedPage("GET", "/-/", async () => {
+      // Loaded on first use: most processes never show the page.
+      const [{ renderStatus }, { CONTENT_SECURITY_POLICY }] = await Promise.all([
+        import("./status/render-status.ts"),
+        import("./status/style.ts"),
+      ]);
+      return {
+        status: 200,
+        type: "text/html; charset=utf-8",
+        body: renderStatus(await read()),
+        headers: {
+          "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+          "Cross-Origin-Opener-Policy": "same-origin",
+          "Cross-Origin-Resource-Policy": "same-origin",
+          "Referrer-Policy": "no-referrer",
+          "X-Frame-Options": "DENY",
+        },
+      };
+    }),
+    restrictedPage("GET", "/-/status", async () =>
+      success("The status of the proxy", await read()),
+    ),
+  ];
+}
+
+/** Creates a page that only peers in `admin.allow` may request. */
+export function restrictedPage(
+  method: AdminPage["method"],
+  path: string,
+  answer: AdminPage["answer"],
+): AdminPage {
+  return { path, method, audience: "allowed", answer };
+}
+
+export function success(message: string, fields: object, status = 200): AdminResponse {
+  return { status, json: { message, success: true, ...fields } };
+}
+
+export function failure(status: number, message: string, fields: object = {}): AdminResponse {
+  return { status, json: { message, success: false, ...fields } };
 }

@@ -1,16 +1,15 @@
-import type { ClientReading } from "../../core/request/client-reading.ts";
-import type { Endpoint, EndpointCall } from "../../core/request/endpoint.ts";
+import type { ClientReading, Transfer } from "../../core/request/transfer.ts";
+import type { Endpoint, EndpointCall } from "../../core/request/gate.ts";
 import { type ErrorCode, GateError } from "../../core/request/errors.ts";
 import type { LoginService } from "../../core/login.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { LoginResult } from "../../core/request/outcome.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { sendContinue } from "../../lib/http/send-continue.ts";
+import { sendContinue } from "../../lib/http/header-values.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 import type { IncomingRequest, OutgoingResponse } from "../../core/request/http-message.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { ForbiddenMemberError, isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
-import type { Transfer } from "../../core/request/transfer.ts";
 
 export const AUTHENTICATE_PATH = "/api/authenticate";
 

@@ -1,5 +1,5 @@
-import type { Cors, CorsFields } from "../../core/route/cors.ts";
-import type { Endpoint } from "../../core/request/endpoint.ts";
+import type { Cors, CorsFields } from "../../core/route/route.ts";
+import type { Endpoint } from "../../core/request/gate.ts";
 import { GateError } from "../../core/request/errors.ts";
 import { onlyValue } from "../../lib/http/header-values.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";

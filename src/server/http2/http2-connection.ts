@@ -1,26 +1,159 @@
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
-import type { ClientReading } from "../../core/request/client-reading.ts";
+import type { ClientReading } from "../../core/request/transfer.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import { closeSession } from "../../lib/http/http2-ends.ts";
 import { cut, refuseUnderWay } from "../request/cut-request.ts";
-import { SERVED_METHODS } from "../request/intake.ts";
+import { MAX_HEADER_FIELDS, SERVED_METHODS } from "../request/intake.ts";
 import type { Pipeline } from "../request/pipeline.ts";
 import {
   asUpgrade,
   headSize,
   type Http2Head,
+  Http2Request,
   opensWebSocket,
   readHttp2Head,
-} from "./http2-head.ts";
-import { Http2Request } from "./http2-request.ts";
+} from "./http2-request.ts";
 import { Http2Response } from "./http2-response.ts";
-import { type Http2Settings, settingsFor, startHttp2 } from "./http2-session.ts";
+import { nodeHttp2 } from "../../lib/http/node-http2.ts";
+import { trackMultiplexed } from "../request/tracked-response.ts";
 
-export interface Http2ConnectionOptions {
+/** What a client may do on one connection. */
+interface Http2Limits {
+  /** Maximum size of a request's head, in bytes. */
+  readonly headerBytes: number;
+  /** Maximum number of concurrent streams. */
+  readonly streams: number;
+}
+
+/** What a reload may change. */
+interface Http2Settings {
+  /** Whether clients may choose HTTP/2. */
+  readonly offered: boolean;
+  readonly limits: Http2Limits;
+  readonly timeouts: Http2Timeouts;
+}
+
+/** Time limits in milliseconds. */
+interface Http2Timeouts {
+  /** For the first frame of a connection. */
+  readonly header: number;
+  /** For a complete request, including its body. */
+  readonly request: number;
+  /** For a connection without requests. */
+  readonly keepAlive: number;
+  /** For a request without a byte in either direction. */
+  readonly stall: number;
+}
+
+/** Room for pseudo-header fields and a cookie in many parts (RFC 9113 §8.2.3). Beyond it, nghttp2 resets the stream. */
+const MORE_FIELDS = 64;
+/** Maximum number of invalid frames, including empty DATA, and of refused streams. Beyond it, the connection ends. */
+const MAX_INVALID_FRAMES = 100;
+const MAX_REJECTED_STREAMS = 100;
+/** Maximum resets by the client: in a burst, and per second. More end the connection (CVE-2023-44487). */
+const RESETS = { streamResetBurst: 1_000, streamResetRate: 33 };
+/** Backends' heads may be larger than nghttp2's default limit. */
+const MAX_RESPONSE_HEAD_BYTES = 1024 * 1024;
+
+/** Starts HTTP/2 on a connection. Node and nghttp2 read and write the frames. */
+function startHttp2(socket: Socket, limits: Http2Limits): ServerHttp2Session {
+  return nodeHttp2().performServerHandshake(socket, {
+    settings: settingsFor(limits),
+    maxHeaderListPairs: MAX_HEADER_FIELDS + MORE_FIELDS,
+    maxSessionInvalidFrames: MAX_INVALID_FRAMES,
+    maxSessionRejectedStreams: MAX_REJECTED_STREAMS,
+    maxSendHeaderBlockLength: MAX_RESPONSE_HEAD_BYTES,
+    // Answers pass unchanged, even if a backend repeats a field.
+    strictSingleValueFields: false,
+    ...RESETS,
+  });
+}
+
+/** Returns the settings that are sent to a client. */
+function settingsFor({ headerBytes, streams }: Http2Limits): {
+  maxConcurrentStreams: number;
+  maxHeaderListSize: number;
+  enableConnectProtocol: boolean;
+} {
+  return {
+    maxConcurrentStreams: streams,
+    // Twice the limit, so that a head above the limit gets 431 and only larger ones a reset. A field counts as 32 bytes more.
+    maxHeaderListSize: 2 * headerBytes + 32 * (MAX_HEADER_FIELDS + MORE_FIELDS),
+    enableConnectProtocol: true,
+  };
+}
+
+/** How often connections are checked: this many times during the shortest time limit, within these bounds. */
+const LOOKS_PER_TIMEOUT = 10;
+const LOOK_EVERY_MS = { min: 10, max: 1_000 };
+
+/** The HTTP/2 connections of a listener. */
+export class Http2Connections {
+  readonly #options: Http2ConnectionOptions;
+  readonly #open = new Set<Http2Connection>();
+  #settings: Http2Settings;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: Omit<Http2ConnectionOptions, "settings"> & Omit<Http2Settings, "offered">) {
+    const { limits, timeouts } = options;
+    this.#settings = { offered: false, limits, timeouts };
+    this.#options = { ...options, settings: () => this.#settings };
+  }
+
+  /** Whether clients may choose HTTP/2. */
+  get offered(): boolean {
+    return this.#settings.offered;
+  }
+
+  /** Starts HTTP/2 on a connection whose sides have agreed on it. */
+  accept(socket: Socket): void {
+    if (socket.destroyed) return;
+    const connection = new Http2Connection(socket, this.#options);
+    this.#open.add(connection);
+    trackMultiplexed(socket, connection);
+    this.#options.buffered.track(socket, connection);
+    socket.once("close", () => {
+      this.#open.delete(connection);
+      if (this.#open.size === 0) this.#look();
+    });
+    if (this.#timer === undefined) this.#look();
+  }
+
+  /** Applies new limits to open connections, or closes them if there is to be no HTTP/2. */
+  change(settings: Http2Settings): void {
+    this.#settings = settings;
+    if (!settings.offered) this.close();
+    callEach(this.#open, (connection) => connection.change());
+  }
+
+  /** Tells all clients to open new connections. Requests that they send until `close` are still served. */
+  announceClose(): void {
+    callEach(this.#open, (connection) => connection.announceClose());
+  }
+
+  /** Closes each connection after its current requests. */
+  close(): void {
+    callEach(this.#open, (connection) => connection.close());
+  }
+
+  /** Ends what takes too long, now and repeatedly while a connection is open. */
+  #look(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#open.size === 0) return;
+    callEach(this.#open, (connection) => connection.look());
+    const { header, request, keepAlive } = this.#settings.timeouts;
+    const wanted = Math.min(header, request, keepAlive) / LOOKS_PER_TIMEOUT;
+    const { min, max } = LOOK_EVERY_MS;
+    this.#timer = setTimeout(() => this.#look(), Math.min(Math.max(wanted, min), max)).unref();
+  }
+}
+
+interface Http2ConnectionOptions {
   readonly settings: () => Http2Settings;
   readonly pipeline: Pick<Pipeline, "handle" | "handleUpgrade" | "refuse">;
   readonly buffered: BufferedBytes;
@@ -62,7 +195,7 @@ const NOTHING = Buffer.alloc(0);
 function ignore(): void {}
 
 /** One HTTP/2 connection with its unfinished responses. */
-export class Http2Connection implements BufferHolder {
+class Http2Connection implements BufferHolder {
   readonly socket: Socket;
   readonly responses = new Set<Http2Response>();
   readonly #session: ServerHttp2Session;

@@ -1,11 +1,181 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
+import { randomBytes } from "node:crypto";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
-import { finishStream } from "../../lib/http/http2-ends.ts";
-import { Http2Body, type Http2BodyOptions } from "./http2-body.ts";
-import { valuesByName } from "./http2-fields.ts";
-import type { Http2Head } from "./http2-head.ts";
+import { destroyStream, finishStream } from "../../lib/http/http2-ends.ts";
+import { valuesByName } from "./http2-response.ts";
+import type { BufferedBytes } from "../../core/buffered-bytes.ts";
+import type { ClientReading } from "../../core/request/transfer.ts";
+import { pushTo, replacePush } from "../../lib/node-internals/node-sockets.ts";
+import { type BlockTaker, ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
+import type { GateError } from "../../core/request/errors.ts";
+import { ambiguous } from "../request/intake.ts";
+
+/** The number of DATA frames that count as one unit of event-loop time. */
+const FRAMES_PER_CHARGE = 64;
+
+/** The body of a stream. All streams share the functions that Node calls, since creating closures for each takes time. */
+const BODY: unique symbol = Symbol("body");
+
+declare module "node:http2" {
+  interface ServerHttp2Stream {
+    [BODY]?: Http2Body;
+  }
+}
+
+interface Http2BodyOptions {
+  readonly buffered: BufferedBytes;
+  readonly reading: ClientReading;
+}
+
+/**
+ * Bounds the body of a request, and tracks whether it is complete. The window of the stream bounds the unread bytes; each
+ * DATA frame becomes a chunk, so short ones are coalesced.
+ */
+class Http2Body implements BlockTaker {
+  readonly #stream: ServerHttp2Stream;
+  readonly #socket: Socket;
+  readonly #options: Http2BodyOptions;
+  readonly #coalescer = new ChunkCoalescer(this);
+  #frames = 0;
+  #whole: boolean;
+
+  constructor(stream: ServerHttp2Stream, socket: Socket, options: Http2BodyOptions) {
+    this.#stream = stream;
+    this.#socket = socket;
+    this.#options = options;
+    stream[BODY] = this;
+    // The body may have begun, or even ended, together with the head.
+    this.#whole = stream.state.remoteClose === 1;
+    const arrived: unknown = stream.readableLength > 0 ? stream.read() : null;
+    if (Buffer.isBuffer(arrived)) stream.unshift(arrived);
+    replacePush(stream, addToBody);
+  }
+
+  /** Whether the client has ended the body. */
+  get whole(): boolean {
+    return this.#whole;
+  }
+
+  /** Node passes the body to this method. */
+  add(chunk: Buffer | null): boolean {
+    if (chunk === null) return this.#end();
+    if (this.#frames % FRAMES_PER_CHARGE === 0) this.#options.reading.charge(this.#socket);
+    this.#frames += 1;
+    this.#coalescer.add(chunk);
+    return this.#stream.readableLength < this.#stream.readableHighWaterMark;
+  }
+
+  /** Node also ends a body when the client resets the stream without an error: a truncated body would pass as complete. */
+  #end(): boolean {
+    this.#coalescer.flush();
+    if (!this.#whole && this.#stream.closed) {
+      destroyStream(this.#stream, this.#stream.rstCode ?? 0);
+      return false;
+    }
+    this.#whole = true;
+    return pushTo(this.#stream, null);
+  }
+
+  takeBlock(block: Buffer): void {
+    if (this.#stream.destroyed) return;
+    pushTo(this.#stream, block);
+    if (this.#stream.readableLength > 0) this.#options.buffered.measure(this.#socket);
+  }
+}
+
+/** Replaces `push` of a stream. */
+function addToBody(this: ServerHttp2Stream, chunk: Buffer | null): boolean {
+  return this[BODY]?.add(chunk) ?? false;
+}
+
+/** The head of a request in the form of HTTP/1.1: without pseudo-header fields. */
+export interface Http2Head {
+  readonly method: string;
+  /** Whether it asks for a tunnel, with or without a protocol (RFC 9113 §8.5, RFC 8441 §4). */
+  readonly isTunnel: boolean;
+  /** The path and query; `*` for OPTIONS. */
+  readonly target: string;
+  /** Extended CONNECT (RFC 8441): the protocol to be opened. */
+  readonly protocol: string | undefined;
+  /** Names and values, alternating, with one `host` instead of `:authority`, and one `cookie`. */
+  readonly fields: string[];
+  /** The error if the request is ambiguous. */
+  readonly refusal: GateError | undefined;
+}
+
+const KEY = "sec-websocket-key";
+const KEY_BYTES = 16;
+/** The characters of a target (RFC 9112 §3.2). nghttp2 accepts bytes above them, which Node's HTTP/1.1 parser refuses. */
+const TARGET = /^[!-~]*$/;
+
+/**
+ * Reads a header section. nghttp2 has already checked it (RFC 9113 §8.2, §8.3): names in lower case, only known
+ * pseudo-header fields, each once and before all others, no connection-specific fields.
+ *
+ * @param raw names and values, alternating.
+ */
+export function readHttp2Head(raw: readonly string[]): Http2Head {
+  const fields: string[] = [];
+  let [method, target, cookie, hosts] = ["", "", "", 0];
+  let protocol: string | undefined;
+  let authority: string | undefined;
+  let host: string | undefined;
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = raw[i] ?? "";
+    const value = raw[i + 1] ?? "";
+    if (name.startsWith(":")) {
+      if (name === ":method") method = value;
+      else if (name === ":path") target = value;
+      else if (name === ":authority") authority = value;
+      else if (name === ":protocol") protocol = value;
+    } else if (name === "host") {
+      host = value;
+      hosts += 1;
+    } else if (name === "cookie") cookie = cookie === "" ? value : `${cookie}; ${value}`;
+    else fields.push(name, value);
+  }
+  if (cookie !== "") fields.push("cookie", cookie);
+  const named = authority ?? host;
+  if (named !== undefined) fields.push("host", named);
+  const agrees = hosts === 0 || (hosts === 1 && sameHost(named, host));
+  const refusal = agrees ? targetFault(target) : ambiguous("host");
+  return { method, isTunnel: method === "CONNECT", target, protocol, fields, refusal };
+}
+
+function targetFault(target: string): GateError | undefined {
+  return TARGET.test(target) ? undefined : ambiguous("target");
+}
+
+/** Whether `:authority` and `Host` name the same host (RFC 9113 §8.3.1). */
+function sameHost(authority: string | undefined, host: string | undefined): boolean {
+  return authority === host || authority?.toLowerCase() === host?.toLowerCase();
+}
+
+/** Whether a request opens a WebSocket on its stream (RFC 8441 §5). */
+export function opensWebSocket({ isTunnel, protocol }: Http2Head): boolean {
+  return isTunnel && protocol?.toLowerCase() === "websocket";
+}
+
+/**
+ * Returns the same request in the form of HTTP/1.1: a GET that asks for an upgrade. Its key is generated, since HTTP/2 has
+ * none; a key that the client sent anyway has no meaning.
+ */
+export function asUpgrade(head: Http2Head): Http2Head {
+  const fields = head.fields.filter((_, i, all) => all[i - (i % 2)] !== KEY);
+  const key = randomBytes(KEY_BYTES).toString("base64");
+  fields.push("connection", "Upgrade", "upgrade", "websocket", KEY, key);
+  return { ...head, method: "GET", fields };
+}
+
+/** Returns the size of a head as HTTP/1.1 would write it, in bytes. */
+export function headSize(raw: readonly string[]): number {
+  // Two bytes after each name and each value.
+  let bytes = 2 * raw.length;
+  for (const text of raw) bytes += text.length;
+  return bytes;
+}
 
 /** The request on a stream. */
 const REQUEST: unique symbol = Symbol("request");

@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import type { ServerHttp2Stream } from "node:http2";
-import type { TunnelStream } from "../../core/request/forwarder.ts";
+import type { TunnelStream } from "../../core/request/gate.ts";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
@@ -9,11 +9,88 @@ import type { Http2Request } from "./http2-request.ts";
 import { reportUncaught } from "../../lib/async/isolation.ts";
 import {
   collectBeforeSession,
-  type Http2Handles,
   handlesOf,
+  type Http2Handles,
 } from "../../lib/node-internals/http2-handles.ts";
-import { http2Fields, valuesByName } from "./http2-fields.ts";
-import { listenForTrailers, listenTo, listenToDrain } from "./response-events.ts";
+import { CONNECTION_FIELDS } from "../../lib/http/connection-fields.ts";
+import { lowerCase } from "../../lib/text/by-name.ts";
+
+/** Receives the events of a response's stream. */
+interface ResponseListener {
+  /** The client has taken what was written. */
+  onDrain(): void;
+  /** Everything before the trailers is written. */
+  onWantTrailers(): void;
+  /** The stream has closed. */
+  onClose(): void;
+}
+
+/** The listener of a stream. All streams share the functions below, since closures for each would take time and memory. */
+const LISTENER: unique symbol = Symbol("listener");
+
+declare module "node:http2" {
+  interface ServerHttp2Stream {
+    [LISTENER]?: ResponseListener;
+  }
+}
+
+/** Notifies a listener when a stream closes. */
+function listenTo(stream: ServerHttp2Stream, listener: ResponseListener): void {
+  stream[LISTENER] = listener;
+  stream.on("close", onClose);
+}
+
+/** Notifies it when a stream drains. Most streams never wait for the client. */
+function listenToDrain(stream: ServerHttp2Stream): void {
+  stream.on("drain", onDrain);
+}
+
+/** Notifies it when a stream may send trailers. */
+function listenForTrailers(stream: ServerHttp2Stream): void {
+  stream.on("wantTrailers", onWantTrailers);
+}
+
+function onClose(this: ServerHttp2Stream): void {
+  this[LISTENER]?.onClose();
+}
+
+function onDrain(this: ServerHttp2Stream): void {
+  this[LISTENER]?.onDrain();
+}
+
+function onWantTrailers(this: ServerHttp2Stream): void {
+  this[LISTENER]?.onWantTrailers();
+}
+
+/** Characters that are not allowed in a value (RFC 9110 §5.5), or that are not bytes. */
+const NOT_IN_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+
+/**
+ * Creates the header section of a response, without fields that HTTP/2 forbids.
+ *
+ * @param fields names in any case and values, alternating.
+ * @throws TypeError for a value with a control character.
+ */
+function http2Fields(status: number, fields: readonly string[]): string[] {
+  const section = [":status", String(status)];
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = lowerCase(fields[i] ?? "");
+    const value = fields[i + 1] ?? "";
+    if (CONNECTION_FIELDS.has(name)) continue;
+    if (NOT_IN_VALUE.test(value)) throw new TypeError("invalid character in a field value");
+    section.push(name, value);
+  }
+  return section;
+}
+
+/** Returns the values of each name. @param fields names and values, alternating. */
+export function valuesByName(fields: readonly string[]): Record<string, string[]> {
+  const values: Record<string, string[]> = Object.create(null);
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    (values[fields[i] ?? ""] ??= []).push(fields[i + 1] ?? "");
+  }
+  return values;
+}
 
 /** Error codes (RFC 9113 §7). */
 const NO_ERROR = 0;

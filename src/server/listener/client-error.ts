@@ -3,7 +3,7 @@ import { GateError } from "../../core/request/errors.ts";
 import { destroyUnlessRead, type TrackedOutgoing } from "../../core/request/http-message.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
 import { errorAnswer, fieldsOf, forGrpc } from "../request/write-answer.ts";
-import { lingeringClose } from "./lingering-close.ts";
+import { lingeringClose } from "./discard-body.ts";
 import { requestIdOf } from "../request/intake.ts";
 import {
   type ParserError,
@@ -12,8 +12,7 @@ import {
   refusedRequestLine,
 } from "./parser-refusal.ts";
 import { refuseSocket, type SocketRefusal } from "./refuse-socket.ts";
-import { currentResponse } from "../request/current-responses.ts";
-import type { TrackedResponse } from "../request/tracked-response.ts";
+import { currentResponse, type TrackedResponse } from "../request/tracked-response.ts";
 
 /**
  * Creates the handler for requests that Node's parser or timeouts refuse. They get the error envelope, too: as the

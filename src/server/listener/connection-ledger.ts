@@ -1,14 +1,120 @@
 import type { Socket } from "node:net";
+import type { ServerResponse as Response } from "node:http";
+import { TLSSocket } from "node:tls";
 import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
 import {
+  allocateCounters,
   roundUpToUnit,
   SharedByteCounters,
-  allocateCounters,
-} from "../../lib/async/shared-byte-counters.ts";
+} from "../../lib/async/shared-counts.ts";
 import { cut } from "../request/cut-request.ts";
-import { bytesBufferedOn } from "./bytes-buffered.ts";
-import { heaviestClient } from "./heaviest-client.ts";
 import { callEach } from "../../lib/async/isolation.ts";
+import { headOf, responseOn } from "../../lib/node-internals/node-sockets.ts";
+import { ServerResponse } from "../../lib/http/node-http.ts";
+import { TrackedResponse } from "../request/tracked-response.ts";
+
+/** Data for a TLS client is buffered twice: as plaintext and as ciphertext. */
+const TLS_FACTOR = 2;
+/**
+ * The buffer into which Node reads ciphertext, in bytes. A TLS connection retains it once it was filled, which happens if a
+ * client sends much at once: 900 TLS connections with requests queued behind a slow response took 80 KB each in addition to
+ * the data, instead of 40. Counted while data that the client has sent is waiting.
+ */
+const TLS_READ_BYTES = 64 * 1024;
+/** 60 KB of buffered header fields took 186 KB of memory. */
+const HEAD_COPIES = 2;
+
+/**
+ * Returns the memory of the data buffered for a connection, in bytes.
+ *
+ * @param held the bytes that others hold for it, such as pipelined requests.
+ */
+export function bytesBufferedOn(socket: Socket, held: number): number {
+  const current = responseOn(socket);
+  const response = current instanceof ServerResponse ? current : undefined;
+  const isTls = socket instanceof TLSSocket;
+  const unread = response === undefined ? socket.writableLength : bytesOfAnswer(response);
+  const written = unread * (isTls ? TLS_FACTOR : 1);
+  const unsent = held + (response?.req.readableLength ?? 0);
+  const read = unsent > 0 && isTls ? TLS_READ_BYTES : 0;
+  return written + unsent + read + bytesUnderWay(response);
+}
+
+/** Returns the bytes buffered between a client and a backend. */
+function bytesUnderWay(response: Response | undefined): number {
+  const tracked = response instanceof TrackedResponse ? response : undefined;
+  return tracked?.transfer?.holder?.bufferedBytes ?? 0;
+}
+
+/** Returns the bytes buffered of a response. Node keeps its head as text in addition to the encoded form. */
+function bytesOfAnswer(response: Response): number {
+  return response.writableLength + HEAD_COPIES * (headOf(response)?.length ?? 0);
+}
+
+/**
+ * Beyond this fraction of the budget a thread sheds its own connections, even if a much heavier client is on another
+ * thread.
+ */
+const FALLBACK = 5 / 4;
+/**
+ * A thread sheds its own client if that has at least this fraction of the bytes of the heaviest client, which is on another
+ * thread. Otherwise only one thread at a time would shed a crowd of equal clients, more slowly than the crowd fills the
+ * others.
+ */
+const NEARLY_HEAVIEST = 3 / 4;
+
+/** The bytes buffered for one connection of a client. */
+interface Weighed {
+  readonly client: string;
+  /** The counter of the client; undefined if nothing was ever buffered. */
+  readonly bucket: number | undefined;
+  readonly bytes: number;
+}
+
+/**
+ * Returns the connections of the heaviest client, largest first. If this client is on another thread, that thread sheds it
+ * in its next sweep, unless it hangs: then returns those of the heaviest client of this thread if it is nearly as heavy, or
+ * if the budget is exceeded by far.
+ *
+ * @param all the connections of this thread.
+ * @param limit the budget of all threads together, in bytes.
+ */
+function heaviestClient<Connection extends Weighed>(
+  all: readonly Connection[],
+  counters: SharedByteCounters,
+  limit: number,
+): readonly Connection[] | undefined {
+  const heaviest = counters.heaviest();
+  const found = heaviestIn(heaviest, all);
+  if (found !== undefined) return found;
+  let bucket = heaviest;
+  let most = 0;
+  for (const each of all) {
+    if (each.bucket === undefined || each.bytes === 0) continue;
+    const bytes = counters.bytesIn(each.bucket);
+    if (bytes > most) [most, bucket] = [bytes, each.bucket];
+  }
+  const isFarBeyond = counters.total > limit * FALLBACK;
+  const isHeavy = most >= counters.bytesIn(heaviest) * NEARLY_HEAVIEST;
+  return isFarBeyond || isHeavy ? heaviestIn(bucket, all) : undefined;
+}
+
+/** Returns the connections of the heaviest client in a bucket. Other clients in the same bucket are not charged for it. */
+function heaviestIn<Connection extends Weighed>(
+  bucket: number,
+  all: readonly Connection[],
+): readonly Connection[] | undefined {
+  const bytesOf = new Map<string, number>();
+  const inBucket = all.filter((each) => each.bucket === bucket && each.bytes > 0);
+  for (const { client, bytes } of inBucket) {
+    bytesOf.set(client, (bytesOf.get(client) ?? 0) + bytes);
+  }
+  const [heaviest] = [...bytesOf].toSorted(([, one], [, other]) => other - one);
+  if (heaviest === undefined) return undefined;
+  return inBucket
+    .filter(({ client }) => client === heaviest[0])
+    .toSorted((one, other) => other.bytes - one.bytes);
+}
 
 /** How often active connections, and those with bytes waiting, are measured, in milliseconds. */
 const SWEEP_EVERY_MS = 250;

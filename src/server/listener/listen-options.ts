@@ -5,7 +5,7 @@ import type { Networks } from "../../lib/http/networks.ts";
 import type { Pipeline } from "../request/pipeline.ts";
 import type { ServerTls } from "../tls/tls-listener.ts";
 import type { ClientTimeouts } from "./client-timeouts.ts";
-import type { ConnectionCounts } from "./connection-counts.ts";
+import type { ConnectionCounts } from "./open-connections.ts";
 import type { ConnectionLedger } from "./connection-ledger.ts";
 import type { FairReading } from "./reading/fair-reading.ts";
 

@@ -1,22 +1,28 @@
-import type { Server } from "node:http";
+import type { IncomingMessage, Server } from "node:http";
 import { Server as SecureServer } from "node:https";
 import type { TLSSocket } from "node:tls";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import { takeListeners, transportOf } from "../../lib/node-internals/node-sockets.ts";
 import { setClientTimeouts } from "./client-timeouts.ts";
-import { responsesOn } from "../request/current-responses.ts";
+import { currentResponse, responsesOn, TrackedResponse } from "../request/tracked-response.ts";
 import { type Connection, OpenConnections } from "./open-connections.ts";
 import { inheritPeer } from "./proxy-protocol/proxied-peer.ts";
-import { refuseUnderWay, type RequestUnderWay } from "../request/cut-request.ts";
-import { useLingeringClose } from "./lingering-close.ts";
-import { attachHandlers } from "./server-events.ts";
+import { cut, refuseUnderWay, type RequestUnderWay } from "../request/cut-request.ts";
+import { lingeringClose, useLingeringClose } from "./discard-body.ts";
 import { type ListeningSockets, listenOn } from "./listening-sockets.ts";
-import { Http2Connections } from "../http2/http2-connections.ts";
+import { Http2Connections } from "../http2/http2-connection.ts";
 import { FirstBytes } from "../../lib/http/first-bytes.ts";
 import { createHttpServer, HIGH_WATER_MARK } from "./create-server.ts";
-import type { ListenOptions, ListenChanges } from "./listen-options.ts";
+import type { ListenChanges, ListenOptions } from "./listen-options.ts";
 import { refuseWrongCertificate, renewContext, type ServerTls } from "../tls/tls-listener.ts";
 import { callEach } from "../../lib/async/isolation.ts";
+import { GateError } from "../../core/request/errors.ts";
+import { SERVED_METHODS } from "../request/intake.ts";
+import { createClientErrorHandler } from "./client-error.ts";
+import { serializePipelined } from "./pipelining.ts";
+import { refusePlainHttp } from "./refuse-socket.ts";
 
 export interface Listener {
   readonly address: string;
@@ -194,4 +200,79 @@ class HttpListener implements Listener {
     // Node's own `closeAllConnections` omits WebSockets, and connections with an unfinished TLS handshake.
     for (const { socket } of this.#connections) socket.destroy();
   }
+}
+
+/** Passes the server's events about requests to the pipeline. */
+function attachHandlers(server: Server, options: ListenOptions): void {
+  const { pipeline, observer, reading } = options;
+  const take = serializePipelined(
+    (request, response) => void pipeline.handle(request, response),
+    () => observer.requestRefused("pipelined"),
+    options.buffered,
+  );
+  const handle: typeof take = (request, response) => {
+    reading.charge(request.socket);
+    take(request, response);
+  };
+  server.on("request", handle);
+  // The pipeline sends 100 Continue once the backend wants the body.
+  server.on("checkContinue", handle);
+  server.on("checkExpectation", (request: IncomingMessage, response: TrackedResponse) => {
+    if (request.socket.writableEnded) return;
+    pipeline.refuse(request, response, new GateError("expectation_failed"));
+  });
+  server.on("upgrade", (request: IncomingMessage, stream: Duplex, head: Buffer) => {
+    reading.chargeUpgrade(request.socket);
+    const response = detachedResponse(request, stream);
+    if (response === undefined) return;
+    void pipeline.handleUpgrade(request, response, { head, stream: undefined });
+  });
+  server.on("connect", (request: IncomingMessage, stream: Duplex) => {
+    const response = detachedResponse(request, stream);
+    if (response === undefined) return;
+    pipeline.refuse(
+      request,
+      response,
+      new GateError("method_not_allowed", { allow: SERVED_METHODS }),
+    );
+  });
+  server.on("clientError", createClientErrorHandler(options));
+  server.on("tlsClientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    if (!refusePlainHttp(error, socket, options)) observer.requestRefused("tls_handshake");
+  });
+  server.on("timeout", (socket: Socket) => {
+    if (currentResponse(socket) !== undefined) observer.requestRefused("stalled");
+    cut(socket, "stalled");
+  });
+}
+
+/**
+ * Creates a response on a socket that Node has detached; the connection closes after it. For a request with a body,
+ * Node 26 passes a stream other than the socket, which ends and fails together with it. Such a request is refused, also
+ * on the socket.
+ *
+ * @returns undefined if the connection is already closing, or if an earlier response is still pending: the client
+ * sent the request without knowing that response. It is ignored, and the connection closes after the earlier
+ * response.
+ */
+function detachedResponse(request: IncomingMessage, stream: Duplex): TrackedResponse | undefined {
+  const { socket } = request;
+  socket.on("error", () => socket.destroy());
+  stream.on("error", () => socket.destroy());
+  if (socket.writableEnded) {
+    lingeringClose(socket);
+    return undefined;
+  }
+  const before = currentResponse(socket);
+  if (before !== undefined) {
+    before.once("close", () => lingeringClose(socket));
+    return undefined;
+  }
+  const response = new TrackedResponse(request);
+  response.shouldKeepAlive = false;
+  response.detached = true;
+  response.assignSocket(socket);
+  socket.on("drain", () => response.emit("drain"));
+  response.once("finish", () => lingeringClose(socket));
+  return response;
 }

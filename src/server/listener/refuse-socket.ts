@@ -1,12 +1,12 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Answer } from "../../core/request/endpoint.ts";
+import type { Answer } from "../../core/request/gate.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
 import { STATUS_CODES } from "../../lib/http/node-http.ts";
 import { transportOf } from "../../lib/node-internals/node-sockets.ts";
 import { errorAnswer } from "../request/write-answer.ts";
-import { lingeringClose } from "./lingering-close.ts";
+import { lingeringClose } from "./discard-body.ts";
 import { requestIdOf } from "../request/intake.ts";
 import { outcomeOfRefusal } from "../request/request-context.ts";
 

@@ -4,7 +4,7 @@ import { endGrpcCall } from "../../core/request/grpc.ts";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { interrupt } from "../listener/client-error.ts";
-import { responsesOn } from "./current-responses.ts";
+import { responsesOn } from "./tracked-response.ts";
 
 /** A permitted request and its response. */
 export interface RequestUnderWay {

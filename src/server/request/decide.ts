@@ -1,14 +1,18 @@
-import type { Decision, DecisionContext } from "../../core/request/decision.ts";
-import type { Endpoint } from "../../core/request/endpoint.ts";
+import type { Decision, DecisionContext, Endpoint, Gate } from "../../core/request/gate.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { Identity } from "../../core/request/identity.ts";
 import { type AuthReason, type AuthResult, isAuthReason } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
-import type { ConcurrencyLimit, ConcurrencyVerdict } from "../../core/route/concurrency.ts";
-import type { RateLimit, RateVerdict } from "../../core/route/rate-limit.ts";
-import type { Route } from "../../core/route/route.ts";
+import type {
+  ConcurrencyLimit,
+  ConcurrencyVerdict,
+  Cors,
+  RateLimit,
+  RateVerdict,
+  Route,
+} from "../../core/route/route.ts";
 import {
   keysUnusable,
   type TokenRefusal,
@@ -16,11 +20,150 @@ import {
   type VerificationTrace,
 } from "../../core/request/token-verifier.ts";
 import { refuseMisspeltLogin } from "../endpoints/authenticate.ts";
-import { otherProtocol } from "./other-protocol.ts";
-import { refuseOtherReadings } from "./path-readings.ts";
 import { bearerToken, refusalDescription, tokenIn } from "./request-token.ts";
-import { callerKey, takeInFlight } from "./route-limits.ts";
-import { comesFromAnotherSite } from "./same-origin.ts";
+import type { IncomingRequest } from "../../core/request/http-message.ts";
+import { admitsSpelling, pathReadings } from "../../lib/http/path/loose-path.ts";
+import { ambiguous } from "./intake.ts";
+import { headerValues } from "../../lib/http/header-values.ts";
+
+/**
+ * Makes sure that the route takes a path of this spelling, and that every reading of the path leads to the same route and to
+ * none of Sallyport's own endpoints. So a backend that decodes more, or cuts something off, finds what was decided about.
+ *
+ * @throws GateError `bad_request`.
+ */
+function refuseOtherReadings(
+  { findRoute, endpoints }: Pick<Gate, "findRoute" | "endpoints">,
+  request: GateRequest,
+  route: Route | undefined,
+): void {
+  if (!admitsSpelling(route?.paths ?? "strict", request.spelling)) throw ambiguous("path");
+  const { host, method, rawHeaders } = request;
+  for (const matchPath of [...pathReadings(request.matchPath), ...readingsBehind(route, request)]) {
+    const other = findRoute({ host, method, rawHeaders, matchPath });
+    if (other?.name !== route?.name || endpoints.has(matchPath)) throw ambiguous("path");
+  }
+}
+
+/** A path that begins with two slashes, whatever stands for them. */
+const BEGINS_WITH_TWO = /^\/(?:\/|%2F|%5C)/;
+
+/** The readings of what the backend gets after the prefix was stripped: only there it may begin with a host. */
+function readingsBehind(
+  route: Route | undefined,
+  { matchPath }: Pick<GateRequest, "matchPath">,
+): readonly string[] {
+  const { stripPrefix, addPrefix = "" } = route?.rewrite ?? {};
+  if (stripPrefix === undefined || addPrefix !== "") return [];
+  const rest = matchPath.startsWith(stripPrefix) ? matchPath.slice(stripPrefix.length) : "";
+  if (!BEGINS_WITH_TWO.test(rest)) return [];
+  return pathReadings(rest).map((reading) => `${stripPrefix}${reading}`);
+}
+
+/** Counts a request among those in flight until its `release`. */
+function takeInFlight(
+  limit: ConcurrencyLimit,
+  { network }: GateRequest,
+  identity: Identity | undefined,
+): ConcurrencyVerdict {
+  if (limit.by === "route") return new InFlight(limit, "");
+  const isAnonymous = limit.by === "client" || identity === undefined;
+  return new InFlight(limit, isAnonymous ? network : callerKey(identity));
+}
+
+/** A request that is counted until it is released, unless the limit refuses it. */
+class InFlight implements ConcurrencyVerdict {
+  readonly allowed: boolean;
+  readonly #limit: ConcurrencyLimit;
+  readonly #key: string;
+  #counted: boolean;
+
+  constructor(limit: ConcurrencyLimit, key: string) {
+    this.#limit = limit;
+    this.#key = key;
+    this.allowed = limit.take(key);
+    this.#counted = this.allowed;
+  }
+
+  release(): void {
+    if (this.#counted) this.#limit.release(this.#key);
+    this.#counted = false;
+  }
+}
+
+/** The key of a caller in the limits of a route. */
+function callerKey({ issuer, subject }: Identity): string {
+  // Issuer names contain no NUL, so the first one separates.
+  return `${issuer}\0${subject}`;
+}
+
+/** Methods that change nothing (RFC 9110 §9.2.1). Any page can make a browser send them by a link. */
+const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/**
+ * Whether a page of another site may have made a browser send a request that has an effect: browsers add cookies to such
+ * a request, too. A WebSocket is opened by GET, and what it receives can be read across origins.
+ */
+function comesFromAnotherSite(
+  request: GateRequest,
+  isSwitching: boolean,
+  cors: Cors | undefined,
+): boolean {
+  return (isSwitching || !SAFE_METHODS.has(request.method)) && !isSameOrigin(request, cors);
+}
+
+/**
+ * Whether a browser says that a page of this very origin has sent a request: by `Sec-Fetch-Site`, which no page can set, else
+ * by `Origin`, which all browsers send with such requests. Without either it cannot be known, so it is not. Other origins
+ * may be trusted to send credentials, too.
+ */
+function isSameOrigin(request: GateRequest, cors: Cors | undefined): boolean {
+  const { rawHeaders } = request;
+  const [site, secondSite] = headerValues(rawHeaders, "sec-fetch-site");
+  const [origin, secondOrigin] = headerValues(rawHeaders, "origin");
+  if (secondSite !== undefined || secondOrigin !== undefined) return false;
+  if (origin !== undefined && cors?.trusts(origin) === true) return true;
+  // `none` is a user's own doing, such as a bookmark: nothing is known of the origin.
+  if (site !== undefined && site !== "none") return site === "same-origin";
+  return origin !== undefined && names(origin, request);
+}
+
+/** Whether an origin is that of the request: the same scheme, host and port. */
+function names(origin: string, request: GateRequest): boolean {
+  const { authority } = request;
+  if (authority === "" || !URL.canParse(origin)) return false;
+  const { protocol, host, origin: canonical } = new URL(origin);
+  if (canonical !== origin || !ownSchemes(request).includes(protocol)) return false;
+  const own = `${protocol}//${authority}`;
+  // The same scheme leaves the same default port out.
+  return URL.canParse(own) && new URL(own).host === host;
+}
+
+const ONLY_TLS: readonly string[] = ["https:"];
+/** Traefik names the schemes of WebSockets. */
+const BY_REPORT: Readonly<Record<string, readonly string[]>> = {
+  https: ONLY_TLS,
+  wss: ONLY_TLS,
+  http: ["http:"],
+  ws: ["http:"],
+};
+const EITHER: readonly string[] = ["http:", "https:"];
+
+/**
+ * The schemes by which a browser may have sent the request: what a trusted proxy says, else that of the connection. Without
+ * TLS here and such a proxy, TLS may end in front, unseen. Anybody on the network can serve a page of `http://`, so a report
+ * that is not clear never permits that.
+ */
+function ownSchemes({ rawHeaders, connection }: GateRequest): readonly string[] {
+  const [report, another] = connection.peerTrusted
+    ? headerValues(rawHeaders, "x-forwarded-proto")
+    : [];
+  if (report === undefined) return connection.secure ? ONLY_TLS : EITHER;
+  const scheme = report.trim().toLowerCase();
+  return (
+    (another === undefined && Object.hasOwn(BY_REPORT, scheme) && BY_REPORT[scheme]) || ONLY_TLS
+  );
+}
 
 /**
  * Decides about one request: synchronously, unless its token must be verified first. Sends nothing, and changes only the
@@ -235,4 +378,21 @@ class Deciding implements Decision {
     this.reason = reason;
     return this;
   }
+}
+
+/** Returns the refusal of a request to switch to any protocol except WebSocket. */
+function otherProtocol(request: GateRequest, incoming: IncomingRequest): GateError | undefined {
+  return opensWebSocket(request, incoming) ? undefined : new GateError("upgrade_unsupported");
+}
+
+/**
+ * Whether a request opens a WebSocket (RFC 6455 §4.1): a GET without a body that asks for `websocket` alone, with exactly
+ * one key. Of two keys, the backend could answer one while its answer is checked against the other.
+ */
+function opensWebSocket(request: GateRequest, incoming: IncomingRequest): boolean {
+  const wanted = incoming.headers.upgrade?.toLowerCase();
+  const keys = incoming.headersDistinct["sec-websocket-key"];
+  const fits = request.method === "GET" && request.bodyLength === 0 && keys?.length === 1;
+  // HTTP/1.0 knows no upgrades (RFC 9110 §7.8).
+  return wanted === "websocket" && fits && incoming.httpVersion !== "1.0";
 }

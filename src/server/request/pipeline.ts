@@ -1,9 +1,6 @@
 import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
-import type { Answer } from "../../core/request/endpoint.ts";
-import type { Decision } from "../../core/request/decision.ts";
+import type { Answer, Decision, Gate, UpgradeRequest } from "../../core/request/gate.ts";
 import { GateError } from "../../core/request/errors.ts";
-import type { Gate } from "../../core/request/gate.ts";
-import type { UpgradeRequest } from "../../core/request/forwarder.ts";
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";

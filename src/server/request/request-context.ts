@@ -1,10 +1,8 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { UpgradeRequest } from "../../core/request/forwarder.ts";
+import type { Decision, DecisionContext, Gate, UpgradeRequest } from "../../core/request/gate.ts";
 import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
-import type { Decision, DecisionContext } from "../../core/request/decision.ts";
 import type { Reason } from "../../core/request/errors.ts";
-import type { Gate } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Outcome } from "../../core/request/outcome.ts";
 import { Transfer } from "../../core/request/transfer.ts";

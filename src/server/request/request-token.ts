@@ -1,4 +1,4 @@
-import { headerValues } from "../../lib/http/header-values.ts";
+import { cookieValues, headerValues, queryValues } from "../../lib/http/header-values.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import {
   AUTHORIZATION,
@@ -7,8 +7,6 @@ import {
   type TokenPlaces,
 } from "../../core/request/token-place.ts";
 import type { TokenRefusal } from "../../core/request/token-verifier.ts";
-import { cookieValues } from "../../lib/http/cookie-fields.ts";
-import { queryValues } from "../../lib/http/query-fields.ts";
 import { offeredProtocols } from "../../lib/http/websocket-bearer.ts";
 
 const SCHEME = "bearer ";

@@ -2,8 +2,58 @@ import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";
 import { ConfigError, type ConfigProblem } from "../../core/config-problem.ts";
 import type { CertificatePair } from "./development-certificate.ts";
-import { SUITES } from "./tls-suites.ts";
+import { SUITES } from "./tls-listener.ts";
 import { systemCode } from "../../lib/text/error-code.ts";
+
+/** A problem of a certificate that does not prevent serving it. */
+interface CertificateWarning {
+  /** Whether clients refuse it now, or will within days. */
+  readonly urgent: boolean;
+  readonly message: string;
+}
+
+const DAY_MS = 86_400_000;
+const SOON_DAYS = 30;
+const URGENT_DAYS = 7;
+
+/**
+ * Warns about problems that clients will notice: a certificate that is not valid now or expires within 30 days, and a
+ * chain in which a certificate is not issued by the next one.
+ *
+ * @param cert PEM text that `readCertificate` has read.
+ * @param nowMs wall clock.
+ */
+export function certificateWarnings(cert: string, nowMs: number): CertificateWarning[] {
+  const chain = certificatesIn(cert, "");
+  return chain.flatMap((each, index) => {
+    const name =
+      chain.length === 1 ? "the certificate" : `certificate ${index + 1} of ${chain.length}`;
+    const next = chain[index + 1];
+    const broken = next !== undefined && !each.checkIssued(next);
+    return [
+      ...validityWarnings(each, name, nowMs),
+      ...(broken ? [{ urgent: false, message: `${name} is not issued by the next` }] : []),
+    ];
+  });
+}
+
+function validityWarnings(
+  { validFromDate, validToDate }: X509Certificate,
+  name: string,
+  nowMs: number,
+): CertificateWarning[] {
+  if (validFromDate.getTime() > nowMs) {
+    return [
+      { urgent: true, message: `${name} is not valid before ${validFromDate.toISOString()}` },
+    ];
+  }
+  const days = Math.floor((validToDate.getTime() - nowMs) / DAY_MS);
+  if (days < 0) {
+    return [{ urgent: true, message: `${name} has ended at ${validToDate.toISOString()}` }];
+  }
+  if (days >= SOON_DAYS) return [];
+  return [{ urgent: days < URGENT_DAYS, message: `${name} ends in ${days} days` }];
+}
 
 /** Returns the text of a file. Throws the system's error, or a self-explanatory `ConfigError`. */
 export type ReadText = (file: string) => string;
@@ -50,7 +100,7 @@ export function notAfter(cert: string): number {
 }
 
 /** PEM text that replaces another; undefined where there is or was none. */
-export interface ReplacedPem {
+interface ReplacedPem {
   readonly file: string | undefined;
   readonly before: string | undefined;
   readonly next: string | undefined;
@@ -87,7 +137,7 @@ const CERTIFICATE =
  * Returns all certificates of a PEM text, in order. Throws a `ConfigError` that names the file if it contains none, or a
  * broken one.
  */
-export function certificatesIn(text: string, file: string): X509Certificate[] {
+function certificatesIn(text: string, file: string): X509Certificate[] {
   const blocks = text.match(CERTIFICATE);
   if (blocks === null) throw new ConfigError([{ file, message: "holds no PEM certificate" }]);
   return blocks.map((block, index) => {

@@ -1,4 +1,4 @@
-import { constants } from "node:crypto";
+import { constants, randomBytes } from "node:crypto";
 import type { EventEmitter } from "node:events";
 import type { IncomingMessage, Server } from "node:http";
 import { createServer, type Server as SecureServer, type ServerOptions } from "node:https";
@@ -9,8 +9,53 @@ import {
   type TLSSocket,
 } from "node:tls";
 import type { TrackedResponse } from "../request/tracked-response.ts";
-import type { TicketKey } from "./ticket-key.ts";
-import { SUITES } from "./tls-suites.ts";
+import { ConfigError } from "../../core/config-problem.ts";
+import type { ReadText } from "./certificate.ts";
+
+/**
+ * The cipher suites for clients: forward secrecy and authenticated encryption only (RFC 9325 §4.2). TLS 1.3 has no
+ * others; for TLS 1.2 these are ECDHE with GCM or ChaCha20-Poly1305. OpenSSL's security level 2 refuses keys and
+ * signatures with less than 112 bits of security, whatever its configuration file says.
+ */
+export const SUITES = [
+  "TLS_AES_256_GCM_SHA384",
+  "TLS_CHACHA20_POLY1305_SHA256",
+  "TLS_AES_128_GCM_SHA256",
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+  "@SECLEVEL=2",
+].join(":");
+
+/**
+ * The key that encrypts session tickets (RFC 5077 §4). Replicas that share it can resume each other's sessions. Text only, so
+ * that it can be posted to a worker thread.
+ */
+export interface TicketKey {
+  /** Name, HMAC and AES key in base64, as Node and OpenSSL take them. */
+  readonly key: string;
+  /** Whether it comes from a file, which other replicas may share. */
+  readonly shared: boolean;
+}
+
+const KEY_BYTES = 48;
+const BASE64 = /^[A-Za-z0-9+/]{64}$/;
+
+/** Creates a key for this process and all its threads. */
+export function newTicketKey(): TicketKey {
+  return { key: randomBytes(KEY_BYTES).toString("base64"), shared: false };
+}
+
+/** Reads a key from a file. @throws ConfigError if it is unreadable or contains no such key; never reveals the content. */
+export function readTicketKey(file: string, textOf: ReadText): TicketKey {
+  const key = textOf(file).trim();
+  if (BASE64.test(key)) return { key, shared: true };
+  const message = `holds no key of ${KEY_BYTES} bytes in base64: make one with openssl rand -base64 ${KEY_BYTES}`;
+  throw new ConfigError([{ file, message }]);
+}
 
 /** The TLS settings for clients. Strings only, so that they can be posted to a worker thread. */
 export interface ServerTls {

@@ -1,5 +1,5 @@
 import { type KeyObject, sign } from "node:crypto";
-import type { AssertionSource } from "../../core/request/assertion-source.ts";
+import type { AssertionSource } from "../../core/request/gate.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import type { Clock } from "../../lib/clock.ts";

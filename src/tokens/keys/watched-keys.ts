@@ -1,6 +1,6 @@
 import type { Change } from "../../core/change.ts";
 import { ConfigError, describeProblem } from "../../core/config-problem.ts";
-import type { Reloaded } from "../../core/reload-result.ts";
+import type { Reloaded } from "../../core/status.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { watchDirectory } from "../../lib/files/watched-directory.ts";
 import { type KeyFiles, readKeyFiles } from "./key-directory.ts";

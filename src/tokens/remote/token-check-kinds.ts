@@ -2,9 +2,58 @@ import type { RemoteCheckObserver, RemoteProbe } from "../../core/remote-check.t
 import type { ClaimMapping } from "../../core/request/token-verifier.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { keysOf } from "../../lib/keys-of.ts";
-import { introspection } from "./introspection.ts";
-import type { RemoteClaims, TokenCheckKind } from "./token-check-kind.ts";
 import { tokenReview } from "./token-review.ts";
+import type { RemoteAnswer, RemoteQuestion } from "../../lib/http/remote-request.ts";
+import { RemoteError } from "../../lib/text/error-code.ts";
+import { jsonObjectIn } from "../../lib/text/strict-json.ts";
+
+interface IntrospectionSettings {
+  readonly url: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+/** Token introspection (RFC 7662). */
+const introspection: TokenCheckKind<IntrospectionSettings> = {
+  label: "introspection",
+  opaqueOnly: true,
+  ofCluster: false,
+  hint: "do clientId and clientSecret belong to a client that may introspect tokens?",
+  url: ({ url }) => url,
+  open({ url, clientId, clientSecret }) {
+    // Both are form-encoded first (RFC 6749 §2.3.1).
+    const pair = [clientId, clientSecret].map(formEncoded).join(":");
+    const headers = {
+      accept: "application/json",
+      authorization: `Basic ${Buffer.from(pair, "utf8").toString("base64")}`,
+      "content-type": "application/x-www-form-urlencoded",
+    };
+    return {
+      async question(token) {
+        const body = new URLSearchParams({ token, token_type_hint: "access_token" }).toString();
+        return { method: "POST", url, headers, body };
+      },
+      claimsIn({ status, text }) {
+        if (status !== 200) throw new RemoteError(`status ${status}`);
+        return claimsIn(text);
+      },
+    };
+  },
+};
+
+function formEncoded(text: string): string {
+  return new URLSearchParams([["", text]]).toString().slice(1);
+}
+
+/** Returns the claims of an active bearer token, else undefined. */
+function claimsIn(text: string): RemoteClaims | undefined {
+  const answer = jsonObjectIn(text);
+  const { active, token_type: type } = answer ?? {};
+  if (typeof active !== "boolean")
+    throw new RemoteError("the answer is not an introspection response");
+  const bearer = type === undefined || (typeof type === "string" && /^bearer$/i.test(type));
+  return active && bearer ? answer : undefined;
+}
 
 /** The kinds by the key of an issuer in `tokens.trusted`. Their settings are in `config/schema/identity/remote-issuers.ts`. */
 const KINDS = { introspection, tokenReview } as const;
@@ -58,7 +107,7 @@ export interface RemoteTokenCheck {
 }
 
 /** How another server verifies the tokens of an issuer. */
-export interface TokenCheck
+interface TokenCheck
   extends Common, Pick<TokenCheckKind<never>, "label" | "opaqueOnly" | "ofCluster"> {
   readonly kind: TokenCheckName;
   /** Close it after its last query. */
@@ -115,3 +164,28 @@ function checkOf<Kind extends TokenCheckName>(
     }),
   };
 }
+
+/** A kind of server that verifies tokens: one of the keys of an issuer in `tokens.trusted`. */
+export interface TokenCheckKind<Settings> {
+  /** What `explain` calls it. */
+  readonly label: string;
+  /** Whether the server is asked only about tokens that are not JWTs. */
+  readonly opaqueOnly: boolean;
+  /** Whether its callers are the users of the Kubernetes cluster, whom a SubjectAccessReview can be about. */
+  readonly ofCluster: boolean;
+  /** What to look at if the server does not answer, for `sallyport doctor`. */
+  readonly hint: string;
+  /** Returns the server's URL. */
+  url(settings: Settings): string;
+  open(settings: Settings): TokenCheckProtocol;
+}
+
+/** How a server is asked about a token. */
+interface TokenCheckProtocol {
+  question(token: string): Promise<RemoteQuestion>;
+  /** @returns undefined for a token that is not active. @throws RemoteError */
+  claimsIn(answer: RemoteAnswer, token: string): RemoteClaims | undefined;
+}
+
+/** The claims of a token as the remote server reports them. */
+export type RemoteClaims = Readonly<Record<string, unknown>>;

@@ -1,9 +1,9 @@
 import { API_SERVER_HINT } from "../../core/remote-check.ts";
-import { RereadFile } from "../../lib/files/reread-file.ts";
-import { RemoteError } from "../../lib/text/remote-error.ts";
+import { RereadFile } from "../../lib/files/watched-file.ts";
+import { RemoteError } from "../../lib/text/error-code.ts";
 import { isJsonObject, jsonObjectIn } from "../../lib/text/strict-json.ts";
 import { readableParts } from "../verify/token-text.ts";
-import type { RemoteClaims, TokenCheckKind } from "./token-check-kind.ts";
+import type { RemoteClaims, TokenCheckKind } from "./token-check-kinds.ts";
 
 interface TokenReviewSettings {
   readonly apiServer: string;

@@ -1,10 +1,130 @@
+import { accessSync, closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { open, rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import { ConfigError } from "../../core/config-problem.ts";
 import type { Log } from "../../core/log.ts";
-import type { Revocation } from "../../core/revocation.ts";
+import { type Revocation, REVOCATION_FORMS, REVOCATION_KINDS } from "../../core/revocation.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
-import { appendToJournal, linesOf, replaceJournal } from "./journal-file.ts";
+import { readFailure } from "../../lib/files/regular-file.ts";
+import { replaceFile } from "../../lib/files/private-file.ts";
+import { formatSize } from "../../lib/text/duration.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
+import { isName } from "./revocation-kinds.ts";
 
-export interface JournalOptions {
+/** The journal file: one revocation per line, as JSON. */
+
+/** Maximum size in bytes: about 600,000 revocations. */
+const LARGEST = 64 * 1024 ** 2;
+/** A symbolic link could redirect writes; opening a pipe would block forever. */
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const APPEND =
+  constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+interface JournalContent {
+  readonly revocations: readonly Revocation[];
+  /** Whether the last line is incomplete. Its revocation was never confirmed. */
+  readonly torn: boolean;
+}
+
+/**
+ * Reads a journal; a missing file counts as empty.
+ *
+ * @throws ConfigError if the file cannot be read, and for an invalid line: ignoring it could let in a revoked token.
+ */
+export function readJournal(path: string): JournalContent {
+  const text = textOf(path);
+  const lines = text.split("\n");
+  const last = lines.pop() ?? "";
+  const revocations = lines.map((line, index) => {
+    const revocation = revocationIn(line);
+    if (revocation !== undefined) return revocation;
+    const message =
+      "is not a revocation: fix the line, since ignoring it could let a revoked token in";
+    throw new ConfigError([{ file: path, line: index + 1, column: 1, message }]);
+  });
+  return { revocations, torn: last !== "" };
+}
+
+function textOf(path: string): string {
+  try {
+    const file = openSync(path, READ);
+    try {
+      const stats = fstatSync(file);
+      if (!stats.isFile()) throw refused(path, "is not a regular file");
+      if (stats.size > LARGEST) throw refused(path, `is larger than ${formatSize(LARGEST)}`);
+      return readFileSync(file, "utf8");
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    const code = readFailure(error);
+    if (code === "ENOENT") return "";
+    if (error instanceof ConfigError) throw error;
+    throw refused(
+      path,
+      code === "ELOOP" ? "is a symbolic link, which is not followed" : `cannot be read (${code})`,
+    );
+  }
+}
+
+/** Checks whether a journal could be kept. @throws ConfigError if it could not. */
+export function checkJournal(path: string): void {
+  readJournal(path);
+  try {
+    accessSync(dirname(path), constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw refused(path, `cannot be written (${readFailure(error)})`);
+  }
+}
+
+function refused(file: string, message: string): ConfigError {
+  return new ConfigError([{ file, message: `the journal of revocations ${message}` }]);
+}
+
+function revocationIn(line: string): Revocation | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value)) return undefined;
+  const { kind: written, name, issuer, before, until } = value;
+  const kind = REVOCATION_KINDS.find((each) => each === written);
+  if (kind === undefined || typeof name !== "string" || typeof until !== "number") return undefined;
+  const form = REVOCATION_FORMS[kind];
+  if (form.named !== undefined && !isName(name)) return undefined;
+  if (form.dated && typeof before !== "number") return undefined;
+  return {
+    kind,
+    name,
+    until,
+    ...(typeof issuer === "string" ? { issuer } : {}),
+    ...(typeof before === "number" ? { before } : {}),
+  };
+}
+
+export function linesOf(revocations: readonly Revocation[]): string {
+  return revocations.map((each) => `${JSON.stringify(each)}\n`).join("");
+}
+
+/** Replaces the journal atomically, with mode 0600. Rejects with the system's error; the journal is unchanged then. */
+async function replaceJournal(path: string, text: string): Promise<void> {
+  const draft = `${path}.${process.pid}.new`;
+  await rm(draft, { force: true });
+  await replaceFile(path, draft, text);
+  await using directory = await open(dirname(path), constants.O_RDONLY);
+  await directory.sync();
+}
+
+/** Appends to a journal. Rejects with the system's error; part of the text may have been written then. */
+async function appendToJournal(path: string, text: string): Promise<void> {
+  await using file = await open(path, APPEND);
+  await file.writeFile(text);
+  await file.datasync();
+}
+
+interface JournalOptions {
   readonly path: string;
   /** All revocations that the journal must contain. */
   readonly kept: () => readonly Revocation[];

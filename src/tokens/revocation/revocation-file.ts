@@ -1,5 +1,5 @@
 import { ConfigError, type ConfigProblem, describeProblem } from "../../core/config-problem.ts";
-import type { Reloaded } from "../../core/reload-result.ts";
+import type { Reloaded } from "../../core/status.ts";
 import type { Log } from "../../core/log.ts";
 import {
   REVOCATION_FORMS,
@@ -7,14 +7,12 @@ import {
   REVOCATION_KINDS,
   type RevocationNews,
 } from "../../core/revocation.ts";
-import type { FileContent } from "../../lib/files/file-content.ts";
+import { type FileContent, readFailure } from "../../lib/files/regular-file.ts";
 import { parsePositionedYaml, type YamlPath } from "../../lib/files/positioned-yaml.ts";
-import { followFile, type FollowedFile } from "../../lib/files/watched-file.ts";
-import { readFailure } from "../../lib/files/regular-file.ts";
-import { orList } from "../../lib/text/or-list.ts";
+import { type FollowedFile, followFile } from "../../lib/files/watched-file.ts";
+import { orList } from "../../lib/text/printable.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
-import type { Listed } from "./revocation-kind.ts";
-import { revocationKind } from "./revocation-kinds.ts";
+import { type Listed, revocationKind } from "./revocation-kinds.ts";
 
 /** The kinds by their key in the file. */
 const BY_KEY = new Map(

@@ -6,8 +6,7 @@ import {
   type Revocations,
 } from "../../core/revocation.ts";
 import type { IdentityClaims } from "../../core/request/identity.ts";
-import type { RevocationIndex } from "./revocation-kind.ts";
-import { revocationKind } from "./revocation-kinds.ts";
+import { type RevocationIndex, revocationKind } from "./revocation-kinds.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 
 /** Maximum number of entries that one call of `forget` examines: about 2 ms at worst. */

@@ -1,17 +1,180 @@
-import { hash } from "node:crypto";
-import type { IssuerState } from "../../core/issuer-state.ts";
+import { hash, randomBytes } from "node:crypto";
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { LRUCache } from "lru-cache";
+import type { IssuerState } from "../../core/status.ts";
 import { GateError } from "../../core/request/errors.ts";
-import { remoteFailure } from "../../lib/text/remote-error.ts";
-import { codeOrMessage } from "../../lib/text/error-code.ts";
-import { type JwkSet, readJwkSet } from "../keys/jwk-set.ts";
-import type { KeySource } from "../keys/key-set.ts";
-import { AbsentKids } from "./absent-kids.ts";
-import { discoveryUrl } from "./discovery.ts";
+import { codeOrMessage, remoteFailure, systemCode } from "../../lib/text/error-code.ts";
+import { type JwkSet, type KeySource, readJwkSet } from "../keys/key-set.ts";
+import { discoveryUrl, KeySetServer } from "./key-set-server.ts";
 import { Outage } from "../../lib/outage.ts";
-import { lifeOf, prefetchAfter, retryAfter, STALE_FOR_MS, TIMING } from "./key-life.ts";
-import { type CopyOwner, type KeySetCopy, readCopy, writeCopy } from "./key-set-copy.ts";
-import { KeySetServer } from "./key-set-server.ts";
-import type { KeySetAddress, TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
+import type { KeySetAddress, TrustedIssuer, TrustedKeysContext } from "./trusted-key-file.ts";
+import { replaceFile } from "../../lib/files/private-file.ts";
+import { jsonObjectIn } from "../../lib/text/strict-json.ts";
+
+const MOST = 1_000;
+/** Longer ids are not remembered, since clients choose them. */
+const LONGEST = 256;
+const LONGEST_REST_MS = 300_000;
+
+/** Key ids that were not found. Each is looked up less and less often. */
+class AbsentKids {
+  readonly #firstRestMs: number;
+  readonly #absent = new LRUCache<string, { readonly restMs: number; readonly until: number }>({
+    max: MOST,
+  });
+
+  /**
+   * @param firstRestMs how long an id rests after it was not found once, in milliseconds. Doubles each time, up to five
+   * minutes.
+   */
+  constructor(firstRestMs: number) {
+    this.#firstRestMs = firstRestMs;
+  }
+
+  /** Reports whether an id still rests. @param now monotonic, milliseconds. */
+  rests(kid: string, now: number): boolean {
+    const known = this.#absent.get(kid);
+    return known !== undefined && now < known.until;
+  }
+
+  /** Records that an id was not found. */
+  add(kid: string, now: number): void {
+    if (kid.length > LONGEST) return;
+    const before = this.#absent.get(kid)?.restMs;
+    const restMs = before === undefined ? this.#firstRestMs : Math.min(before * 2, LONGEST_REST_MS);
+    this.#absent.set(kid, { restMs, until: now + restMs });
+  }
+
+  clear(): void {
+    this.#absent.clear();
+  }
+}
+
+/** The times of fetching keys, in milliseconds. */
+interface FetchTiming {
+  /**
+   * How long keys are fresh after a fetch: the bounds for the lifetime that the server states, and the default if it
+   * states none.
+   */
+  readonly life: { readonly min: number; readonly usual: number; readonly max: number };
+  /** Delay after the first failure. Doubles with each further failure, up to `lastRetry`. */
+  readonly firstRetry: number;
+  readonly lastRetry: number;
+  /** Minimum time between two fetches that tokens cause. */
+  readonly onDemand: number;
+}
+
+export const TIMING: FetchTiming = {
+  life: { min: 60_000, usual: 600_000, max: 3_600_000 },
+  firstRetry: 1_000,
+  lastRetry: 60_000,
+  onDemand: 5_000,
+};
+
+/** Default time for which the last good keys stay in use after their lifetime while fetches fail. */
+const STALE_FOR_MS = 86_400_000;
+
+/** Returns the lifetime of keys, given the lifetime that their server states; undefined if it states none. */
+function lifeOf(said: number | undefined, { life }: FetchTiming): number {
+  return said === undefined ? life.usual : Math.min(Math.max(said, life.min), life.max);
+}
+
+/**
+ * Returns the delay until the next fetch: nine tenths of the lifetime, minus up to a tenth of that at random. So
+ * replicas that start together soon fetch at different times.
+ */
+function prefetchAfter(lifeMs: number): number {
+  return lifeMs * 0.9 * (1 - 0.1 * Math.random());
+}
+
+/**
+ * Returns the delay until the next attempt after consecutive failures: a random part of the backoff, from half of it to
+ * all of it, for the same reason.
+ */
+function retryAfter(failures: number, { firstRetry, lastRetry }: FetchTiming): number {
+  return Math.min(firstRetry * 2 ** (failures - 1), lastRetry) * (1 - 0.5 * Math.random());
+}
+
+/** A copy of a fetched key set in a file, for a start while the server is down. */
+interface KeySetCopy {
+  readonly text: string;
+  /** When it was fetched, in milliseconds since the epoch. */
+  readonly fetchedAt: number;
+  /** Its lifetime from then on, in milliseconds. */
+  readonly lifeMs: number;
+}
+
+/** The owner of a copy. No other issuer may use it. */
+interface CopyOwner {
+  readonly issuer: string;
+  /** The configured address, or the address of the discovery document. */
+  readonly source: string;
+}
+
+const LARGEST = 524_288;
+/** A symbolic link could point to another file, and opening a pipe would block forever. */
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+/** How far the time of a copy may be ahead of our clock, in milliseconds. */
+const AHEAD_MS = 60_000;
+
+/**
+ * Reads a copy; undefined if there is none.
+ *
+ * Anybody who can write this file can sign tokens in the name of the issuer. So the file must belong to this user,
+ * nobody else may be able to write to it, and its content is checked like a response from the server.
+ *
+ * @throws an `Error` that says why the copy cannot be used, without quoting it.
+ */
+function readCopy(path: string, owner: CopyOwner, nowMs: number): KeySetCopy | undefined {
+  const text = privateText(path);
+  if (text === undefined) return undefined;
+  const value = jsonObjectIn(text);
+  if (value === undefined) throw new Error("it is not a JSON object");
+  if (value["issuer"] !== owner.issuer || value["source"] !== owner.source) {
+    throw new Error("it is a copy of other keys");
+  }
+  const { fetchedAt, lifeMs, keys } = value;
+  if (typeof fetchedAt !== "number" || typeof lifeMs !== "number" || typeof keys !== "string") {
+    throw new Error("it is not a copy of a key set");
+  }
+  if (!(fetchedAt <= nowMs + AHEAD_MS && lifeMs >= 0 && lifeMs <= nowMs)) {
+    throw new Error("its times are impossible");
+  }
+  return { text: keys, fetchedAt: Math.min(fetchedAt, nowMs), lifeMs };
+}
+
+function privateText(path: string): string | undefined {
+  let file: number;
+  try {
+    file = openSync(path, READ);
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+  try {
+    const stats = fstatSync(file);
+    if (!stats.isFile()) throw new Error("it is not a regular file");
+    if (stats.size > LARGEST) throw new Error(`it is larger than ${LARGEST} bytes`);
+    const own = process.getuid?.();
+    if (own !== undefined && (stats.uid !== own || (stats.mode & 0o022) !== 0)) {
+      throw new Error("others can write to it");
+    }
+    return readFileSync(file, "utf8");
+  } finally {
+    closeSync(file);
+  }
+}
+
+/**
+ * Replaces the copy atomically, with mode 0600. Rejects with the system's error; the old copy is unchanged then.
+ * Several threads may do so at the same time.
+ */
+async function writeCopy(path: string, owner: CopyOwner, copy: KeySetCopy): Promise<void> {
+  const draft = `${path}.${randomBytes(6).toString("hex")}.new`;
+  const { text: keys, fetchedAt, lifeMs } = copy;
+  const content = `${JSON.stringify({ ...owner, fetchedAt, lifeMs, keys })}\n`;
+  await replaceFile(path, draft, content);
+}
 
 const TIMEOUT_MS = 5_000;
 /** Maximum number of tokens that wait for one fetch. If the server is slow, more would only fill memory. */

@@ -1,13 +1,18 @@
 import { ConfigError } from "../../core/config-problem.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import type { Log } from "../../core/log.ts";
-import type { FileContent } from "../../lib/files/file-content.ts";
+import {
+  type FileContent,
+  readFailure,
+  readRegularFileSync,
+} from "../../lib/files/regular-file.ts";
 import { parsePositionedYaml } from "../../lib/files/positioned-yaml.ts";
-import { readFailure, readRegularFileSync } from "../../lib/files/regular-file.ts";
 import { followFile } from "../../lib/files/watched-file.ts";
-import { type JwkSet, readJwkSet } from "../keys/jwk-set.ts";
-import type { KeySource } from "../keys/key-set.ts";
-import type { TrustedIssuer, TrustedKeysContext } from "./trusted-issuer.ts";
+import { type JwkSet, type KeySource, readJwkSet } from "../keys/key-set.ts";
+import type { Reloaded } from "../../core/status.ts";
+import type { ClaimMapping } from "../../core/request/token-verifier.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { AsymmetricAlgorithm } from "../keys/algorithms.ts";
 
 /** The content of a JWK Set file as plain data for other threads. */
 export type TrustedKeyContent = Pick<FileContent, "path" | "text" | "fingerprint">;
@@ -115,4 +120,47 @@ function placeOfFault({
   | undefined {
   const [problem] = parsePositionedYaml(text, path).problems;
   return problem && { line: problem.line, column: problem.column };
+}
+
+/** Where to fetch the keys of an issuer, and how long to use them. */
+export interface KeySetAddress {
+  /** Default: found by discovery at the issuer. */
+  readonly url?: string;
+  /** PEM file of the authorities that may issue the server's certificate. */
+  readonly caFile?: string;
+  /** File with a bearer token to send to the server. */
+  readonly tokenFile?: string;
+  /** How long the last good keys stay in use after their lifetime while fetches fail, in milliseconds. */
+  readonly staleFor?: number;
+  /** File that keeps a copy for the next start. */
+  readonly cacheFile?: string;
+}
+
+/** Another issuer whose tokens are accepted. */
+export interface TrustedIssuer {
+  /** Compared with `iss` byte by byte. */
+  readonly issuer: string;
+  /** One audience, or a list of which the token must have one. */
+  readonly audience: string | readonly string[];
+  /** Where its public keys are: an address to fetch them from, or a file to watch. */
+  readonly jwks: KeySetAddress | { readonly file: string };
+  readonly algorithms: readonly AsymmetricAlgorithm[];
+  readonly clockSkewMs: number;
+  /** The longest time from `iat` to `exp`, in milliseconds. */
+  readonly maxLifetimeMs?: number | undefined;
+  /** Accepted values of `typ`; by default those of access tokens. */
+  readonly types?: readonly string[] | undefined;
+  /** The claims that hold subject and groups. */
+  readonly claims?: ClaimMapping | undefined;
+}
+
+/** What a source of trusted keys needs. */
+export interface TrustedKeysContext {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Called when the keys have changed. */
+  readonly changed: () => void;
+  readonly reloaded?: Reloaded | undefined;
+  /** Whether copies of fetched keys are written; they are read in any case. Default: no. */
+  readonly keepsCopies?: boolean | undefined;
 }

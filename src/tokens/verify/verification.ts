@@ -14,7 +14,7 @@ import { LoopBudget } from "../../lib/async/loop-budget.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { readClaims } from "./claims.ts";
 import { type KeySource, selectKey, type VerificationKey } from "../keys/key-set.ts";
-import type { KnownIssuer } from "../trusted/known-issuers.ts";
+import type { KnownIssuer } from "../trusted/trusted-keys.ts";
 import type { RemoteVerification } from "../remote/remote-verification.ts";
 import { isSignedWith } from "./signature.ts";
 import { isOpaque, readToken, typeFault, type UnverifiedToken } from "./token-text.ts";

@@ -12,7 +12,7 @@ import type {
   VerificationTrace,
 } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { type IssuerOptions, type KnownIssuer, knownIssuers } from "../trusted/known-issuers.ts";
+import { type IssuerOptions, type KnownIssuer, knownIssuers } from "../trusted/trusted-keys.ts";
 import type { ObserveCheck, RemoteIssuer } from "../remote/token-check-kinds.ts";
 import { RemoteVerification } from "../remote/remote-verification.ts";
 import { LOCAL_STEPS, REMOTE_STEPS, Verification } from "./verification.ts";

@@ -2,7 +2,7 @@ import { errorRow, GateError } from "../../core/request/errors.ts";
 import { endGrpcCall, grpcTypeOf } from "../../core/request/grpc.ts";
 import type { OutgoingResponse } from "../../core/request/http-message.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
-import type { PermittedRequest } from "../http/permitted-request.ts";
+import type { PermittedRequest } from "../http/dispatch.ts";
 
 const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
 const MILLISECONDS: Readonly<Record<string, number>> = {

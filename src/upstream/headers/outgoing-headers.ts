@@ -1,4 +1,4 @@
-import type { AssertionSource } from "../../core/request/assertion-source.ts";
+import type { AssertionSource } from "../../core/request/gate.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import type { Permit } from "../../core/request/permit.ts";
@@ -6,7 +6,7 @@ import {
   applyUnderscorePolicy,
   type UnderscoreHeaders,
 } from "../../core/request/underscore-headers.ts";
-import { foldedName } from "../../lib/http/folded-name.ts";
+import { foldedName } from "../../lib/http/header-values.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import { comesFromProxies, DROPPED, FORWARDED_NAMES, identifiesCaller } from "./header-names.ts";
@@ -16,9 +16,43 @@ import {
   type IdentityHeaderNames,
   identityHeaders,
 } from "./identity-headers.ts";
-import { requestTrailers } from "./request-trailers.ts";
-import { addPrefixHeader } from "./rewrite.ts";
-import { repeatsUrl, withoutTokens, withoutTokensInUrl } from "./without-tokens.ts";
+import { addPrefixHeader, repeatsUrl, withoutTokens, withoutTokensInUrl } from "./rewrite.ts";
+import type { Route } from "../../core/route/route.ts";
+import { FORBIDDEN_TRAILERS } from "./incoming-headers.ts";
+import { isSendableValue } from "../http1/response-parser.ts";
+import { TRACE_HEADERS, type Tracing } from "../../core/tracing.ts";
+
+const TRAILERS = /(?:^|,)[ \t]*trailers[ \t]*(?:$|,)/i;
+
+/** Whether a client can read trailers, according to its `TE`. @param rawHeaders names and values, alternating. */
+export function takesTrailers(rawHeaders: readonly string[]): boolean {
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? "";
+    if (name.length !== 2 || name.toLowerCase() !== "te") continue;
+    if (TRAILERS.test(rawHeaders[i + 1] ?? "")) return true;
+  }
+  return false;
+}
+
+/**
+ * Returns a client's trailers without those that would change how its request is interpreted: a backend may merge them
+ * into the header section (RFC 9110 §6.5.1).
+ *
+ * @param fields names and values, alternating: only fields that clients may also send as headers.
+ */
+function requestTrailers(
+  fields: readonly string[],
+  { tokenFrom, requestHeaders }: Route,
+): string[] {
+  const kept: string[] = [];
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? "";
+    const value = fields[i + 1] ?? "";
+    if (!FORBIDDEN_TRAILERS.test(name) && isSendableValue(value)) kept.push(name, value);
+  }
+  const others = requestHeaders === undefined ? kept : requestHeaders.untouched(kept);
+  return tokenFrom === undefined ? others : withoutTokens(others, tokenFrom);
+}
 
 /** Creates the header section for the backend. Pure. */
 export interface OutgoingHeaders {
@@ -265,4 +299,24 @@ function without(headers: readonly string[], names: ReadonlySet<string>): string
     if (!names.has(name.toLowerCase())) kept.push(name, headers[i + 1] ?? "");
   }
   return kept;
+}
+
+/** Replaces the trace headers if tracing is on. */
+export function tracedHeaders(
+  outgoing: OutgoingHeaders,
+  tracing: Pick<Tracing, "dispatched"> | undefined,
+): OutgoingHeaders {
+  if (tracing === undefined) return outgoing;
+  return {
+    ...outgoing,
+    headers(permit) {
+      const before = outgoing.headers(permit);
+      const fields: string[] = [];
+      for (let i = 0; i + 1 < before.length; i += 2) {
+        const name = before[i] ?? "";
+        if (!TRACE_HEADERS.includes(name.toLowerCase())) fields.push(name, before[i + 1] ?? "");
+      }
+      return [...fields, ...tracing.dispatched(permit)];
+    },
+  };
 }

@@ -1,8 +1,102 @@
+import { unescape } from "node:querystring";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Route } from "../../core/route/route.ts";
 import { withoutEnd } from "../../lib/text/without-end.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
+import type { TokenPlaces } from "../../core/request/token-place.ts";
+import { headerValues, withoutCookies, withoutQueryFields } from "../../lib/http/header-values.ts";
+import { BEARER_PROTOCOL, offeredProtocols } from "../../lib/http/websocket-bearer.ts";
+import { comesFromProxies } from "./header-names.ts";
+
+const PROTOCOLS = "sec-websocket-protocol";
+
+/** Returns the query for the backend: the client's, without tokens. */
+export function forwardedQuery({ route, request }: Permit): string {
+  const names = route.tokenFrom?.queries ?? [];
+  return names.length === 0 || request.query === ""
+    ? request.query
+    : withoutQueryFields(request.query, names);
+}
+
+/**
+ * Removes tokens from the header fields in which the route looks for them; the rest of their values stays
+ * unchanged.
+ *
+ * @param fields names and values, alternating.
+ * @returns the same list if none of them may hold a token.
+ */
+export function withoutTokens(fields: string[], places: TokenPlaces): string[] {
+  for (let i = 0; i < fields.length; i += 2) {
+    if (places.hides(fields[i] ?? "") !== undefined) return removed(fields, places);
+  }
+  return fields;
+}
+
+/** Headers in which browsers and libraries repeat the URL of a page (`Ping-From`: HTML, hyperlink auditing). */
+const URL_HEADERS: ReadonlySet<string> = new Set([
+  ...["referer", "ping-from", "ping-to", "hx-current-url", "turbolinks-referrer", "next-url"],
+]);
+
+/** Whether a header may repeat a URL with its query. @param folded a `foldedName`. */
+export function repeatsUrl(folded: string): boolean {
+  return URL_HEADERS.has(folded) || comesFromProxies(folded);
+}
+
+/** Where the query of a URL begins, perhaps of one that was encoded, once or twice, to be part of another. */
+const BEGINNING_OF_QUERY = /\?|%(?:25)?3f/i;
+
+/**
+ * Removes query fields from a text that is a URL or contains some, such as `Referer`. If one is in an encoded URL within
+ * the query, removes the whole query.
+ */
+export function withoutTokensInUrl(text: string, names: readonly string[]): string {
+  const begin = text.search(BEGINNING_OF_QUERY);
+  if (begin === -1) return text;
+  const left = withoutFieldsIn(text, names);
+  const plain = unescape(unescape(left));
+  return withoutFieldsIn(plain, names) === plain ? left : left.slice(0, begin);
+}
+
+/** Every `?` may begin a query: some proxies join several URLs. Most of thousands of `?` begin none that can hold a name. */
+function withoutFieldsIn(text: string, names: readonly string[]): string {
+  const [path = "", ...queries] = text.split("?");
+  const shortest = Math.min(...names.map(({ length }) => length));
+  const left = queries.map((query) =>
+    query.length < shortest ? `?${query}` : withoutQueryFields(`?${query}`, names),
+  );
+  return path + left.join("");
+}
+
+function removed(fields: readonly string[], places: TokenPlaces): string[] {
+  const kept: string[] = [];
+  let offered = false;
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? "";
+    const value = fields[i + 1] ?? "";
+    const hidden = places.hides(name);
+    if (hidden === undefined) kept.push(name, value);
+    else if (hidden === "protocols") offered = true;
+    else if (hidden === "cookies") {
+      const left = withoutCookies(value, places.cookies);
+      if (left !== undefined) kept.push(name, left);
+    }
+  }
+  if (!offered) return kept;
+  const { others } = offeredProtocols(headerValues(fields, PROTOCOLS).join(","));
+  if (others.length > 0) kept.push("Sec-WebSocket-Protocol", others.join(", "));
+  return kept;
+}
+
+/**
+ * The subprotocol to select if the backend selected none: a browser that has offered `bearer` fails without a
+ * selection. Undefined if the token came in another place.
+ */
+export function answeredProtocol({ route, request }: Permit): string | undefined {
+  if (route.tokenFrom?.websocketProtocol !== true) return undefined;
+  const list = headerValues(request.rawHeaders, PROTOCOLS).join(",");
+  return offeredProtocols(list).bearer ? BEARER_PROTOCOL : undefined;
+}
 
 /**
  * Returns the `Host` for the backend: the client's, the target's, or a fixed one. An HTTP/1.0 client may send none, but a

@@ -8,9 +8,9 @@ import {
   responseTrailers,
 } from "../headers/incoming-headers.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
-import type { PermittedRequest } from "./permitted-request.ts";
+import type { PermittedRequest } from "./dispatch.ts";
 import type { Slot } from "../pool/slot.ts";
-import { BackendFault } from "./faults.ts";
+import { BackendFault } from "./failures.ts";
 
 /** Maximum number of interim answers: each restarts the backend's response timeout. */
 const MAX_INTERIM = 16;

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import type { RequestBody } from "./request-body.ts";
+import type { RequestBody } from "./client-body.ts";
 
 /** A request to a backend. */
 export interface BackendRequest {

@@ -1,11 +1,17 @@
 import type { Permit } from "../../core/request/permit.ts";
 import type { BackendRequest } from "./connection.ts";
-import type { OutgoingHeaders } from "../headers/outgoing-headers.ts";
-import { RequestBody } from "./request-body.ts";
-import { takesTrailers } from "../headers/request-trailers.ts";
-import { backendHost, rewritePath } from "../headers/rewrite.ts";
-import { forwardedQuery } from "../headers/without-tokens.ts";
+import { type OutgoingHeaders, takesTrailers } from "../headers/outgoing-headers.ts";
+import { RequestBody } from "./client-body.ts";
+import { backendHost, forwardedQuery, rewritePath } from "../headers/rewrite.ts";
 import type { Target } from "../pool/target.ts";
+import type { BufferedBytes } from "../../core/buffered-bytes.ts";
+import type { ClientReading, Transfer } from "../../core/request/transfer.ts";
+import type { Observer } from "../../core/observer.ts";
+import type { UpgradeRequest } from "../../core/request/gate.ts";
+import type { IncomingRequest, OutgoingResponse } from "../../core/request/http-message.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Upstream } from "../pool/upstreams.ts";
+import type { BodyCopy } from "../mirror/mirrors.ts";
 
 /**
  * Builds the request to the backend.
@@ -39,4 +45,28 @@ export function pathOf(permit: Permit): string {
   const { route, request } = permit;
   const path = route.rewrite === undefined ? request.path : rewritePath(route, request);
   return path + (route.tokenFrom === undefined ? request.query : forwardedQuery(permit));
+}
+
+/** One request that may be forwarded. */
+export interface PermittedRequest {
+  readonly settings: ForwardingSettings;
+  readonly permit: Permit;
+  readonly upstream: Upstream;
+  readonly request: IncomingRequest;
+  readonly response: OutgoingResponse;
+  readonly transfer: Transfer;
+  /** Receives a copy of the body if the request is mirrored. */
+  readonly copy: BodyCopy | undefined;
+}
+
+/** A permitted upgrade. Its response is used if the backend refuses. */
+export type UpgradeContext = Omit<PermittedRequest, keyof UpgradeRequest | "copy"> & UpgradeRequest;
+
+/** What all requests of a gate share. */
+export interface ForwardingSettings {
+  readonly outgoing: OutgoingHeaders;
+  readonly buffered: BufferedBytes;
+  readonly reading: ClientReading;
+  readonly clock: Clock;
+  readonly observer: Pick<Observer, "upstreamAnswered" | "upstreamFailed" | "upstreamRetried">;
 }

@@ -5,16 +5,13 @@ import { TimeoutEntry, type TimeoutList } from "../../lib/async/timeout-list.ts"
 import { ClientAnswer } from "./client-answer.ts";
 import { ClientBody } from "./client-body.ts";
 import type { AnswerHandler, Connection, RequestControl } from "./connection.ts";
-import { dispatchOf } from "./dispatch.ts";
-import type { ExchangeState } from "./exchange-state.ts";
-import { failureOf, failureReason, upstreamReason } from "./failures.ts";
-import type { PermittedRequest } from "./permitted-request.ts";
+import { dispatchOf, type PermittedRequest } from "./dispatch.ts";
+import { asError, BackendFault, failureOf, failureReason, upstreamReason } from "./failures.ts";
 import { type Attempt, isUnwanted, whereToRetry } from "./repetition.ts";
 import { breakOff } from "../grpc/deadline.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
 import type { AnswerLimits } from "../pool/upstreams.ts";
-import { asError, BackendFault } from "./faults.ts";
 
 /**
  * One permitted request and its answer, over one connection or, if it is sent again, several. Its timeout is that of the
@@ -264,3 +261,13 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
     return this.#state === "done" || this.#state === "failed";
   }
 }
+
+/**
+ * - `waiting`: for a small body or a slot. Nothing has reached the backend.
+ * - `sent`: handed to a connection. If the request may be repeated, the state returns to `waiting`.
+ * - `answering`: the head of the answer has been written to the client.
+ * - `answered`: the complete answer has arrived. The slot is free, even if the client still has to read.
+ * - `done`: the client has read the answer or left, or the answer broke off.
+ * - `failed`: nothing has been sent to the client; the caller answers.
+ */
+type ExchangeState = "waiting" | "sent" | "answering" | "answered" | "done" | "failed";

@@ -2,10 +2,9 @@ import { errorRow, type GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import type { RetryCause } from "../../core/route/route.ts";
-import { upstreamReason } from "./failures.ts";
-import { BackendFault } from "./faults.ts";
+import { BackendFault, upstreamReason } from "./failures.ts";
 import type { Target } from "../pool/target.ts";
-import type { PermittedRequest } from "./permitted-request.ts";
+import type { PermittedRequest } from "./dispatch.ts";
 
 /** Where a request is sent again: to any target, or to another one. */
 export type Where = "same" | "other";

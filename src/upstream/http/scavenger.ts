@@ -1,5 +1,5 @@
 import { isMainThread } from "node:worker_threads";
-import { garbageCollector } from "../../lib/node-internals/garbage-collector.ts";
+import { garbageCollector } from "../../lib/node-internals/node-sockets.ts";
 
 /** Bytes read between two scavenges; fewer in a worker, since each of the others holds as many. */
 const EVERY_BYTES = (isMainThread ? 4 : 2) * 1024 * 1024;

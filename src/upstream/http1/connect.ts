@@ -1,7 +1,7 @@
 import { connect as connectTcp, type OnReadOpts, type Socket } from "node:net";
 import { connect as connectTls, TLSSocket } from "node:tls";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
-import { BackendFault } from "../http/faults.ts";
+import { BackendFault } from "../http/failures.ts";
 
 /** The idle time after which TCP keep-alive probes a connection, in milliseconds. */
 const TCP_KEEP_ALIVE_MS = 60_000;

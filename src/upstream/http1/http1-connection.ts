@@ -9,12 +9,11 @@ import type {
 } from "../http/connection.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import { countGarbage } from "../http/scavenger.ts";
-import { RequestBody } from "../http/request-body.ts";
+import { RequestBody } from "../http/client-body.ts";
 import { connectTo, type Route } from "./connect.ts";
 import { headersOf } from "../headers/incoming-headers.ts";
-import { BodyWriter, requestHead } from "./request-writer.ts";
-import { type ResponseEvents, ResponseParser } from "./response-parser.ts";
-import { asError, BackendFault } from "../http/faults.ts";
+import { BodyWriter, requestHead, type ResponseEvents, ResponseParser } from "./response-parser.ts";
+import { asError, BackendFault } from "../http/failures.ts";
 
 /** The maximum size of a response header section, in bytes. */
 const MAX_HEADER_BYTES = 64 * 1024;

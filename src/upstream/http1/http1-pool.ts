@@ -3,7 +3,7 @@ import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
-import { BackendFault } from "../http/faults.ts";
+import { BackendFault } from "../http/failures.ts";
 import type { Route } from "./connect.ts";
 import { type Assignment, Http1Connection } from "./http1-connection.ts";
 

@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from "node:http";
 import { lowerCase } from "../../lib/text/by-name.ts";
 import { headersOf } from "../headers/incoming-headers.ts";
 import type { BackendRequest } from "../http/connection.ts";
-import { BackendFault } from "../http/faults.ts";
-import { isSendableTarget, isSendableValue } from "../http1/request-writer.ts";
+import { BackendFault } from "../http/failures.ts";
+import { isSendableTarget, isSendableValue } from "../http1/response-parser.ts";
 
 /**
  * Returns the header section of a request: names and values, alternating. Node sends the pseudo-header fields of

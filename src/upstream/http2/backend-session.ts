@@ -1,17 +1,70 @@
-import type { ClientHttp2Session, Settings } from "node:http2";
+import type { ClientHttp2Session, ClientSessionOptions, Settings } from "node:http2";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { Clock } from "../../lib/clock.ts";
 import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
 import type { AnswerHandler, BackendRequest } from "../http/connection.ts";
 import { connectTo, type Route } from "../http1/connect.ts";
-import { ControlFrames } from "./control-frames.ts";
 import { BackendStream } from "./backend-stream.ts";
 import { Liveness, type Silences } from "./liveness.ts";
 import { destroySession } from "../../lib/http/http2-ends.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
-import { SESSION_OPTIONS } from "./session-options.ts";
-import { BackendFault } from "../http/faults.ts";
+import { BackendFault } from "../http/failures.ts";
+import { MAX_HEADER_BYTES } from "./backend-fields.ts";
+
+/** Maximum number of fields in a header section. Several may refer to one long field, so their number bounds the memory. */
+const MAX_FIELDS = 500;
+
+/** The bytes of one response that a backend may send before the client reads them. An HTTP/1.1 connection buffers as much. */
+const WINDOW_BYTES = 64 * 1024;
+
+/**
+ * Maximum memory of a connection, in megabytes. Other bounds apply first: waiting bodies are counted per client, and
+ * the window and the size of a header section limit responses.
+ */
+const MAX_SESSION_MEMORY_MB = 1_000;
+
+/** The options of HTTP/2 sessions with backends. */
+const SESSION_OPTIONS = {
+  maxSessionMemory: MAX_SESSION_MEMORY_MB,
+  maxHeaderListPairs: MAX_FIELDS,
+  // A client may repeat a field, and the backend decides what that means.
+  strictSingleValueFields: false,
+  settings: {
+    enablePush: false,
+    initialWindowSize: WINDOW_BYTES,
+    maxHeaderListSize: MAX_HEADER_BYTES,
+  },
+} satisfies ClientSessionOptions & { readonly strictSingleValueFields: boolean };
+
+/**
+ * Maximum number of frames that belong to no request, within the time below (milliseconds). Node processes and answers
+ * each of them.
+ */
+const MOST = 1_000;
+const WITHIN_MS = 10_000;
+
+/** Counts a backend's frames that belong to no request: SETTINGS and PING. */
+class ControlFrames {
+  readonly #clock: Clock;
+  #count = 0;
+  #since = -Infinity;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** @returns whether there are too many. */
+  add(): boolean {
+    const now = this.#clock.monotonic();
+    if (now - this.#since > WITHIN_MS) {
+      this.#since = now;
+      this.#count = 0;
+    }
+    this.#count += 1;
+    return this.#count > MOST;
+  }
+}
 
 /** The pool to which a connection belongs. */
 interface Owner {

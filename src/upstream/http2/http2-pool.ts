@@ -5,7 +5,7 @@ import type { Route } from "../http1/connect.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 import { BackendSession } from "./backend-session.ts";
 import { type PingTimes, Silences } from "./liveness.ts";
-import { BackendFault } from "../http/faults.ts";
+import { BackendFault } from "../http/failures.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 
 /**

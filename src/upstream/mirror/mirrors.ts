@@ -1,12 +1,199 @@
 import type { Observer } from "../../core/observer.ts";
 import type { Permit } from "../../core/request/permit.ts";
-import type { Mirror, MirrorResult } from "../../core/route/mirror.ts";
-import { TimeoutList } from "../../lib/async/timeout-list.ts";
-import type { ForwardingSettings } from "../http/permitted-request.ts";
+import type { Mirror, MirrorResult } from "../../core/route/route.ts";
+import { TimeoutEntry, TimeoutList } from "../../lib/async/timeout-list.ts";
+import { dispatchOf, type ForwardingSettings } from "../http/dispatch.ts";
 import type { Requester } from "../pool/in-flight-counts.ts";
 import type { Upstream } from "../pool/upstreams.ts";
-import { BodyCopy } from "./body-copy.ts";
-import { MirroredRequest } from "./mirrored-request.ts";
+import type { AnswerHandler, Connection, RequestControl } from "../http/connection.ts";
+import { BackendFault, failureOf, upstreamReason } from "../http/failures.ts";
+import type { Target } from "../pool/target.ts";
+import type { BufferedBytes } from "../../core/buffered-bytes.ts";
+
+/** The response is cut off after this many bytes, since it is discarded anyway. */
+const MAX_ANSWER_BYTES = 1024 * 1024;
+
+/** The copy of a request for another upstream. Its response is read, to reuse the connection, and discarded. */
+class MirroredRequest extends TimeoutEntry implements AnswerHandler {
+  readonly #settings: Pick<ForwardingSettings, "outgoing" | "clock" | "observer">;
+  readonly #upstream: Upstream;
+  readonly #target: Target;
+  readonly #done: (result: MirrorResult) => void;
+  readonly #sentAt: number;
+  #connection: Connection | undefined;
+  #control: RequestControl | undefined;
+  #maybeStale = false;
+  #timedOut = false;
+  #answerBytes = 0;
+  #over = false;
+
+  /** @param target has a slot for this request, which `done` releases. */
+  constructor(
+    settings: Pick<ForwardingSettings, "outgoing" | "clock" | "observer">,
+    upstream: Upstream,
+    target: Target,
+    done: (result: MirrorResult) => void,
+  ) {
+    super();
+    this.#settings = settings;
+    this.#upstream = upstream;
+    this.#target = target;
+    this.#done = done;
+    this.#sentAt = settings.clock.monotonic();
+  }
+
+  /** Sends it. Never throws. */
+  send(permit: Permit, body: Buffer | undefined): void {
+    this.#upstream.answerLimitsFor(permit.route).response.start(this);
+    try {
+      const target = this.#target;
+      target.pool.dispatch(dispatchOf(permit, this.#settings.outgoing, body, target), this);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  onConnection(connection: Connection): void {
+    this.#connection = connection;
+  }
+
+  onRequestStart(control: RequestControl): void {
+    this.#control = control;
+    this.#maybeStale = this.#connection?.begin() ?? false;
+    if (this.#timedOut || this.#over) control.abort(new BackendFault("client_gone"));
+  }
+
+  onBodySent(): void {
+    this.#maybeStale = false;
+  }
+
+  onRequestSent(): void {
+    // The time limit of the response began with the request.
+  }
+
+  onResponseStarted(): void {
+    this.#maybeStale = false;
+  }
+
+  onResponseStart(_control: RequestControl, status: number): void {
+    if (status < 200) return;
+    const { clock, observer } = this.#settings;
+    this.#upstream.states?.answered(this.#target, status);
+    observer.upstreamAnswered(
+      this.#upstream.name,
+      status,
+      (clock.monotonic() - this.#sentAt) / 1000,
+    );
+  }
+
+  onResponseData(control: RequestControl, chunk: Buffer): void {
+    this.#answerBytes += chunk.length;
+    if (this.#answerBytes <= MAX_ANSWER_BYTES) return;
+    this.#end("answered");
+    control.abort(new BackendFault("client_gone"));
+  }
+
+  onResponseEnd(): void {
+    this.#end("answered");
+  }
+
+  onResponseError(_control: RequestControl | null, error: Error): void {
+    this.#fail(error);
+  }
+
+  /** `timeouts.response` limits the entire answer. */
+  override onTimeout(): void {
+    this.#timedOut = true;
+    this.#control?.abort(new BackendFault("response_timeout"));
+  }
+
+  #fail(error: unknown): void {
+    if (this.#over) return;
+    const reason = upstreamReason(failureOf(error));
+    if (reason !== undefined) {
+      if (!(this.#maybeStale && reason === "reset")) {
+        this.#upstream.states?.failed(this.#target, reason, this.#sentAt);
+      }
+      this.#settings.observer.upstreamFailed(this.#upstream.name, reason);
+    }
+    this.#end(this.#timedOut ? "timeout" : "failed");
+  }
+
+  #end(result: MirrorResult): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.list?.cancel(this);
+    this.#done(result);
+  }
+}
+
+/** Called once, when a copy has ended. */
+interface CopyEvents {
+  /** The request is complete. @param reserved bytes to be freed when the copy is no longer needed. */
+  copied(body: Buffer | undefined, reserved: number): void;
+  /** The request is not copied. */
+  dropped(why: MirrorResult): void;
+}
+
+/** Copies the body of a request as it passes, within bounds. It never delays the request. */
+export class BodyCopy extends TimeoutEntry {
+  readonly #most: number;
+  readonly #buffered: Pick<BufferedBytes, "reserve" | "free">;
+  readonly #events: CopyEvents;
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  #over = false;
+
+  /** @param most the maximum size, in bytes. */
+  constructor(most: number, buffered: Pick<BufferedBytes, "reserve" | "free">, events: CopyEvents) {
+    super();
+    this.#most = most;
+    this.#buffered = buffered;
+    this.#events = events;
+  }
+
+  /** Begins. @param length of the body; negative if it is unknown. @param limit the time until it must be complete. */
+  begin(length: number, limit: TimeoutList): void {
+    if (length > this.#most) this.drop("body_too_large");
+    else if (length !== 0) limit.start(this);
+  }
+
+  /** A part of the body has arrived. It is copied, since it may be a view of a large buffer. */
+  add(chunk: Buffer): void {
+    if (this.#over) return;
+    if (this.#bytes + chunk.length > this.#most) return this.drop("body_too_large");
+    if (!this.#buffered.reserve(chunk.length)) return this.drop("memory");
+    this.#bytes += chunk.length;
+    this.#chunks.push(Buffer.from(chunk));
+  }
+
+  /** The request is complete. */
+  end(): void {
+    if (this.#over) return;
+    this.#leave();
+    const body = this.#bytes === 0 ? undefined : Buffer.concat(this.#chunks);
+    this.#chunks = [];
+    this.#events.copied(body, this.#bytes);
+  }
+
+  /** Drops the copy, unless it is complete. */
+  drop(why: MirrorResult): void {
+    if (this.#over) return;
+    this.#leave();
+    this.#chunks = [];
+    this.#buffered.free(this.#bytes);
+    this.#events.dropped(why);
+  }
+
+  override onTimeout(): void {
+    this.drop("body_too_slow");
+  }
+
+  #leave(): void {
+    this.#over = true;
+    this.list?.cancel(this);
+  }
+}
 
 /** The time for a body to be complete, in milliseconds. */
 const BODY_MS = 10_000;

@@ -1,9 +1,116 @@
-import { healthFault, healthQuery } from "../grpc/health.ts";
+import { connect } from "node:net";
 import { failureReason } from "../http/failures.ts";
-import { sendQuery } from "../http2/query.ts";
+import { type BackendQuery, sendQuery, type ShortAnswer } from "../http2/query.ts";
 import { headOf, probeQuery } from "./probe.ts";
 import type { Target } from "./target.ts";
-import type { HealthOptions } from "./upstream-options.ts";
+import type { HealthOptions, UpstreamOptions } from "./upstream-options.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { SingleFlight } from "../../lib/async/single-flight.ts";
+import { originsOf } from "./target-list.ts";
+import { originOf, type TargetOrigin } from "./target-origin.ts";
+
+/** The time limit for a connection, in milliseconds; a kubelet waits for a second by default. */
+const CONNECT_MS = 800;
+/** How long a result is cached, in milliseconds, since anyone who reaches the port may query it at any rate. */
+const CACHE_MS = 1_000;
+
+/** For each upstream `ok`, or why no target accepts a connection. */
+export type Reachability = ReadonlyMap<string, string>;
+
+/**
+ * Creates a check of whether backends accept connections. It sends no request and starts no TLS handshake.
+ *
+ * @returns a function that resolves within a second whatever the backends do, and never rejects.
+ */
+export function createReachabilityCheck(
+  upstreams: readonly UpstreamOptions[],
+  clock: Clock,
+): () => Promise<Reachability> {
+  const flights = new SingleFlight<Reachability>();
+  const rows = upstreams.map((upstream) => ({
+    name: upstream.name,
+    origins: originsOf(upstream),
+  }));
+  let known: Reachability = new Map();
+  let until = Number.NEGATIVE_INFINITY;
+
+  async function check(): Promise<Reachability> {
+    known = new Map(
+      await Promise.all(
+        rows.map(async ({ name, origins }) => [name, await firstOf(origins)] as const),
+      ),
+    );
+    until = clock.monotonic() + CACHE_MS;
+    return known;
+  }
+
+  return async () => (clock.monotonic() < until ? known : flights.run("check", check));
+}
+
+/** Returns `ok`, or why the target of an address accepts no connection. Resolves within a second, never rejects. */
+export function reachState(address: string): Promise<string> {
+  return stateOf(originOf(address));
+}
+
+async function firstOf(origins: readonly TargetOrigin[]): Promise<string> {
+  const states = await Promise.all(origins.map(stateOf));
+  return states.find((state) => state === "ok") ?? states[0] ?? "no target";
+}
+
+function stateOf({ hostname, port, socketPath, lookup }: TargetOrigin): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const socket =
+    socketPath === undefined
+      ? connect({ host: hostname, port, ...(lookup === undefined ? {} : { lookup }) })
+      : connect({ path: socketPath });
+  const timer = setTimeout(resolve, CONNECT_MS, "no connection in time");
+  socket.once("connect", () => resolve("ok"));
+  socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? "failed"));
+  return promise.finally(() => {
+    clearTimeout(timer);
+    socket.destroy();
+  });
+}
+
+/**
+ * The request and the response of grpc.health.v1 (github.com/grpc/grpc, doc/health-checking.md). Each message has
+ * one field, so a protobuf library would be larger than this code.
+ */
+
+/** HealthCheckRequest: field 1, the name of the service. HealthCheckResponse: field 1, the status, where 1 is SERVING. */
+const SERVICE_FIELD = 0x0a;
+const STATUS_FIELD = 0x08;
+const SERVING = 1;
+const PREFIX_BYTES = 5;
+
+/** Creates the request of a health check. @param service its name, up to 127 bytes; empty for the entire server. */
+function healthQuery({ authority }: TargetOrigin, service: string): BackendQuery {
+  const name = Buffer.from(service);
+  const message =
+    name.length === 0 ? name : Buffer.concat([Buffer.from([SERVICE_FIELD, name.length]), name]);
+  const prefix = Buffer.alloc(PREFIX_BYTES);
+  prefix.writeUInt32BE(message.length, 1);
+  const headers = [
+    "Host",
+    authority,
+    "User-Agent",
+    "sallyport-probe",
+    "Content-Type",
+    "application/grpc",
+  ];
+  const path = "/grpc.health.v1.Health/Check";
+  return { method: "POST", path, headers, body: Buffer.concat([prefix, message]) };
+}
+
+/** Returns why the service is not healthy; undefined if it is. */
+function healthFault({ status, headers, trailers, body }: ShortAnswer): string | undefined {
+  if (status !== 200) return `health check: ${status}`;
+  const code = String(trailers["grpc-status"] ?? headers["grpc-status"]);
+  if (code !== "0") return `health check: grpc-status ${/^\d{1,3}$/.test(code) ? code : "missing"}`;
+  const message = body.subarray(PREFIX_BYTES);
+  const serving = body[0] === 0 && message[0] === STATUS_FIELD && message[1] === SERVING;
+  return serving ? undefined : "health check: not serving";
+}
 
 type CheckedTarget = Pick<Target, "origin" | "pool" | "speaksHttp2">;
 

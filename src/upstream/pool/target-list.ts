@@ -1,6 +1,5 @@
 import { isIP } from "node:net";
-import { lookupFunction } from "../resolve/lookup.ts";
-import { WatchedName } from "../resolve/watched-name.ts";
+import { lookupFunction, WatchedName } from "../resolve/lookup.ts";
 import { createTarget, type Target } from "./target.ts";
 import { addressOf, originAt, originOf, type TargetOrigin } from "./target-origin.ts";
 import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";

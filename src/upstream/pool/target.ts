@@ -1,4 +1,4 @@
-import type { TargetState } from "../../core/request/forwarder.ts";
+import type { TargetState } from "../../core/request/gate.ts";
 import type { ConnectionPool } from "../http/connection.ts";
 import { openPool, type UpstreamProtocol } from "./open-pool.ts";
 import type { TargetOrigin } from "./target-origin.ts";

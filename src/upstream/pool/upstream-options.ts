@@ -3,7 +3,7 @@ import type { Balance } from "./balancers.ts";
 import type { QueueLimits } from "./fair-queue.ts";
 import type { UpstreamProtocol } from "./open-pool.ts";
 import type { UpstreamTls } from "./target-origin.ts";
-import type { EjectionOptions } from "./target-states.ts";
+import type { EjectionOptions } from "./target-group.ts";
 
 /** One upstream of the configuration. Times are in milliseconds. */
 export interface UpstreamOptions {

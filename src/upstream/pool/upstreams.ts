@@ -1,16 +1,15 @@
 import { type Closing, FairQueue } from "./fair-queue.ts";
-import type { TargetState, UpstreamLoad } from "../../core/request/forwarder.ts";
+import type { TargetState, UpstreamLoad } from "../../core/request/gate.ts";
 import type { Route } from "../../core/route/route.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { InFlightCounts, type Requester } from "./in-flight-counts.ts";
-import { type SlotHolder, StalledRequests } from "./stalled-requests.ts";
+import { type SlotHolder, StalledRequests } from "./slot.ts";
 import { stateOf, type Target } from "./target.ts";
 import { failure } from "../http/failures.ts";
-import { TargetGroup } from "./target-group.ts";
+import { TargetGroup, type TargetStates } from "./target-group.ts";
 import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
-import type { TargetStates } from "./target-states.ts";
 
 /** Interval between preemption attempts while requests wait, in milliseconds. */
 const PREEMPTION_INTERVAL_MS = 100;

@@ -1,11 +1,15 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { TunnelStream } from "../../core/request/forwarder.ts";
+import type { Duplex } from "node:stream";
+import type { TunnelStream, UpgradeRequest } from "../../core/request/gate.ts";
 import type { Permit } from "../../core/request/permit.ts";
-import { clientFields } from "../headers/incoming-headers.ts";
-import { answeredProtocol } from "../headers/without-tokens.ts";
+import { clientFields, mayEndWithTrailers } from "../headers/incoming-headers.ts";
+import { answeredProtocol } from "../headers/rewrite.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
-import type { UpgradeContext } from "../http/permitted-request.ts";
+import type { UpgradeContext } from "../http/dispatch.ts";
+import type { Slot } from "../pool/slot.ts";
+import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
+import type { Transfer } from "../../core/request/transfer.ts";
 
 /** A backend that has switched protocols. */
 export interface Switched {
@@ -83,4 +87,89 @@ function byName(fields: readonly string[]): Record<string, string[]> {
     (named[fields[i] ?? ""] ??= []).push(fields[i + 1] ?? "");
   }
   return named;
+}
+
+/**
+ * Forwards the response of a backend that refuses the upgrade. Resolves with its status when the client has received
+ * it or is gone. Closes both connections if no byte of the body moves in either direction for `timeouts.idle`.
+ *
+ * @param slot released as soon as the response has arrived.
+ * @param backendIdle called if the backend stopped sending.
+ */
+export function forwardRefusal(
+  context: UpgradeContext,
+  message: IncomingMessage,
+  slot: Slot,
+  backendIdle: () => void,
+): Promise<number> {
+  const { response, permit, transfer, upstream } = context;
+  const { statusCode: status = 502, statusMessage = "", headers } = message;
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const end = (): void => void response.destroy();
+  const idle = setTimeout(() => {
+    transfer.abortReason = response.writableNeedDrain ? "slow_client" : "idle_timeout";
+    if (!response.writableNeedDrain) backendIdle();
+    end();
+  }, permit.route.timeouts?.idle ?? upstream.options.timeouts.idle);
+  if (!mayEndWithTrailers(response, status)) delete headers["trailer"];
+  response.writeHead(status, statusMessage, [
+    ...clientFields(headers, permit, status, slot.target?.origin, transfer.cors?.backend),
+    ...["Connection", "close"],
+  ]);
+  message.on("data", (chunk: Buffer) => {
+    if (!response.write(chunk)) message.pause();
+    transfer.bytesOut += chunk.length;
+    idle.refresh();
+    if (response.writableNeedDrain) slot.readStalled(transfer.bytesOut);
+  });
+  message.on("error", end).on("aborted", end);
+  message.on("end", () => {
+    slot.release();
+    response.end();
+  });
+  response.on("drain", () => {
+    slot.readResumed();
+    message.resume();
+  });
+  response.once("close", () => {
+    clearTimeout(idle);
+    message.destroy();
+    resolve(status);
+  });
+  return promise;
+}
+
+/** The client's end of a WebSocket: its connection, or its HTTP/2 stream. */
+export interface ClientEnd {
+  /** The bytes of both directions. */
+  readonly duplex: Duplex;
+  /** The connection, which other streams may share. */
+  readonly connection: Socket;
+  /** Ends it at once. */
+  abort(): void;
+  /** Counts what is buffered for it. */
+  holds(holder: BufferHolder): void;
+}
+
+export function clientEndOf(
+  { request, stream }: Pick<UpgradeRequest, "request" | "stream">,
+  transfer: Transfer,
+  buffered: BufferedBytes,
+): ClientEnd {
+  const { socket } = request;
+  if (stream !== undefined) {
+    return {
+      duplex: stream.duplex,
+      connection: socket,
+      abort: () => stream.abort(),
+      // The connection counts what its streams hold.
+      holds: (holder) => void (transfer.holder = holder),
+    };
+  }
+  return {
+    duplex: socket,
+    connection: socket,
+    abort: () => void socket.destroy(),
+    holds: (holder) => buffered.track(socket, holder),
+  };
 }

@@ -7,15 +7,17 @@ import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { IncomingMessage } from "../../lib/http/node-http.ts";
 import { failure, failureReason } from "../http/failures.ts";
-import { handshakeResponse } from "./handshake.ts";
-import { HandshakeClient } from "./handshake-client.ts";
+import { HandshakeClient, handshakeResponse } from "./handshake.ts";
 import { OpenWebSocket } from "./open-websocket.ts";
-import type { ForwardingSettings, UpgradeContext } from "../http/permitted-request.ts";
-import { type Switched, switchProtocols } from "./switch-protocols.ts";
-import { forwardRefusal } from "./upgrade-refusal.ts";
-import { type ClientEnd, clientEndOf } from "./client-end.ts";
+import { type ForwardingSettings, pathOf, type UpgradeContext } from "../http/dispatch.ts";
+import {
+  type ClientEnd,
+  clientEndOf,
+  forwardRefusal,
+  type Switched,
+  switchProtocols,
+} from "./switch-protocols.ts";
 import { backendHost } from "../headers/rewrite.ts";
-import { pathOf } from "../http/dispatch.ts";
 import { whereToRetry } from "../http/repetition.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";

@@ -1,9 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Automaton } from "../../../src/lib/automaton/automaton.ts";
-import { commonText } from "../../../src/lib/automaton/common-text.ts";
-import { ExpressionError } from "../../../src/lib/automaton/expression.ts";
-import { parseExpression } from "../../../src/lib/automaton/parse-expression.ts";
+import { Automaton, commonText } from "../../../src/lib/automaton/automaton.ts";
+import { ExpressionError, parseExpression } from "../../../src/lib/automaton/expression.ts";
 
 const compiled = (text: string): Automaton => new Automaton(parseExpression(text));
 

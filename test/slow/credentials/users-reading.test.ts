@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../../src/core/config-problem.ts";
 import { readUsersFile } from "../../../src/credentials/stores/users-file.ts";
 import { readUsers } from "../../../src/credentials/stores/users-reading.ts";
-import { FileContent } from "../../../src/lib/files/file-content.ts";
+import { FileContent } from "../../../src/lib/files/regular-file.ts";
 import { cheapHash } from "../../credentials/fixture.ts";
 
 const HASH = cheapHash("apple");

@@ -5,7 +5,6 @@ import { codesIn, readDocument } from "../../docs/markdown.ts";
 
 /** Rows of the life of a request that a GET on a route without limits, to a backend of HTTP/1.1, does not execute. */
 const ELSEWHERE = [
-  "src/server/request/route-limits.ts",
   // Only types.
   "src/upstream/http/connection.ts",
   "src/upstream/http2/http2-pool.ts",
@@ -13,8 +12,8 @@ const ELSEWHERE = [
 
 /** A little more than was measured, since timers may run in between. */
 const LIMITS = {
-  get: { files: 66, functions: 250, lines: 2_050 },
-  login: { files: 66, functions: 250, lines: 1_750 },
+  get: { files: 60, functions: 250, lines: 2_080 },
+  login: { files: 54, functions: 250, lines: 1_750 },
 };
 
 const walks = await recordWalks();

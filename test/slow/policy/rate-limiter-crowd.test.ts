@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { createRateLimit } from "../../../src/policy/rates/rate-limiter.ts";
 import {
   attachSharedTimes,
+  createRateLimit,
   createSharedTimes,
-} from "../../../src/policy/rates/shared-arrival-times.ts";
+} from "../../../src/policy/rates/rate-limiter.ts";
 
 /** Creates limits of one request per hour with a fixed clock. */
 function start() {

@@ -5,11 +5,11 @@
  */
 import { Agent } from "node:https";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { RefusedTokens } from "../../../src/tokens/remote/refused-tokens.ts";
+import { RefusedTokens } from "../../../src/tokens/remote/remote-verification.ts";
 import { ask } from "../../support/ask.ts";
-import { startEchoBackend, type EchoBackend } from "../../support/echo-backend.ts";
-import { startRemoteServer, type RemoteServer } from "../../support/remote-server.ts";
-import { startSallyport, type Sallyport } from "../../support/sallyport.ts";
+import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
+import { type RemoteServer, startRemoteServer } from "../../support/remote-server.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
 import { until } from "../../support/until.ts";
 
 /** More than may be in flight for all clients together. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { foldedName } from "../../../lib/http/folded-name.ts";
+import { foldedName } from "../../../lib/http/header-values.ts";
 import { belongsToProxy } from "../../../upstream/headers/header-names.ts";
 import { REVOCATION_KEYS } from "../../../core/revocation.ts";
 import { VERSION_FORM } from "../../../core/version-source.ts";

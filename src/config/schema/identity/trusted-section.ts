@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { isSafeRemoteUrl } from "../../../lib/http/safe-remote-url.ts";
+import { isSafeRemoteUrl } from "../../../lib/http/remote-request.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../../../tokens/keys/algorithms.ts";
 import { TOKEN_CHECKS, type TokenCheckName } from "../../../tokens/remote/token-check-kinds.ts";
-import type { KeySetAddress, TrustedIssuer } from "../../../tokens/trusted/trusted-issuer.ts";
+import type { KeySetAddress, TrustedIssuer } from "../../../tokens/trusted/trusted-key-file.ts";
 import { absolute, claimName, duration, filePath, flag, refuse, text } from "../fields.ts";
 import { remoteAccess, remoteUrl } from "../remote-fields.ts";
 import { FITTING, tokenChecks } from "./remote-issuers.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { POINTER } from "../../../credentials/stores/http/json-pointer.ts";
+import { POINTER } from "../../../credentials/stores/http/http-store.ts";
 import { text, whole } from "../fields.ts";
 import { asking, caFile, store } from "./store-fields.ts";
 

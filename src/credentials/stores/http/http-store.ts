@@ -1,14 +1,19 @@
 import type { Agent } from "node:http";
 import type { User } from "../../../core/login.ts";
-import { askRemote, type RemoteAnswer, remoteAgent } from "../../../lib/http/remote-request.ts";
-import { parseStrictJson } from "../../../lib/text/strict-json.ts";
+import { askRemote, remoteAgent, type RemoteAnswer } from "../../../lib/http/remote-request.ts";
+import { isJsonObject, parseStrictJson } from "../../../lib/text/strict-json.ts";
 import { MAX_PASSWORD_BYTES } from "../../hashing/new-hash.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
-import { RecentTimes } from "../remote/recent-times.ts";
-import { isAskable, sendableGroups } from "../remote/remote-user.ts";
-import { StoreAccess, StoreUnavailable } from "../remote/store-access.ts";
-import { remoteFailure } from "../../../lib/text/remote-error.ts";
-import { authoritiesIn, Trust } from "../remote/trust.ts";
+import {
+  authoritiesIn,
+  isAskable,
+  RecentTimes,
+  sendableGroups,
+  StoreAccess,
+  StoreUnavailable,
+  Trust,
+} from "../remote/store-access.ts";
+import { remoteFailure } from "../../../lib/text/error-code.ts";
 import type {
   FileReader,
   OpenUserStore,
@@ -16,7 +21,28 @@ import type {
   StoreKind,
   VerifyResult,
 } from "../user-store.ts";
-import { pointedAt } from "./json-pointer.ts";
+
+const POSITION = /^(?:0|[1-9]\d*)$/;
+
+/**
+ * Returns the value that a JSON Pointer (RFC 6901) refers to; undefined if there is none, as for `-` and for positions
+ * beyond the end of an array.
+ *
+ * @param pointer empty for the whole value; otherwise it begins with a slash.
+ */
+function pointedAt(value: unknown, pointer: string): unknown {
+  const [, ...tokens] = pointer.split("/");
+  let at: unknown = value;
+  for (const token of tokens) {
+    const name = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (Array.isArray(at)) at = POSITION.test(name) ? at[Number(name)] : undefined;
+    else at = isJsonObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
+  }
+  return at;
+}
+
+/** The syntax of a JSON Pointer. */
+export const POINTER = /^(?:\/(?:[^~/]|~[01])*)*$/;
 
 export interface HttpSettings {
   readonly url: string;

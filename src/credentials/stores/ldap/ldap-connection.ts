@@ -3,7 +3,134 @@ import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { once } from "node:events";
 import type * as Ldapts from "ldapts";
 import { StoreUnavailable } from "../remote/store-access.ts";
-import type { PolicyWord } from "./password-policy.ts";
+
+/** How long a connection may be idle: less than directories and firewalls allow. */
+const IDLE_MS = 60_000;
+
+/** Connections of one kind, opened on demand and reused. The caller limits their number. */
+export class LdapConnections {
+  readonly #open: () => Promise<LdapConnection>;
+  readonly #idle: { readonly connection: LdapConnection; readonly timer: NodeJS.Timeout }[] = [];
+  readonly #all = new Set<LdapConnection>();
+
+  constructor(open: () => Promise<LdapConnection>) {
+    this.#open = open;
+  }
+
+  get size(): number {
+    for (const connection of this.#all) if (connection.closed) this.#all.delete(connection);
+    return this.#all.size;
+  }
+
+  /**
+   * Uses a connection. If the directory has closed it in the meantime, replaces it once.
+   *
+   * @param end the deadline, on the clock of `performance.now()`. The connection is closed then.
+   */
+  async use<Result>(
+    end: number,
+    work: (connection: LdapConnection) => Promise<Result>,
+  ): Promise<Result> {
+    const used = this.#takeIdle();
+    if (used === undefined) return this.#on(await this.#opened(), end, work);
+    try {
+      return await this.#on(used, end, work);
+    } catch (error) {
+      if (error instanceof BindRefused || !used.closed || performance.now() >= end) throw error;
+      return this.#on(await this.#opened(), end, work);
+    }
+  }
+
+  closeIdle(): void {
+    for (const { connection, timer } of this.#idle.splice(0)) {
+      clearTimeout(timer);
+      connection.close();
+    }
+  }
+
+  close(): void {
+    this.closeIdle();
+    for (const connection of this.#all) connection.close();
+  }
+
+  async #opened(): Promise<LdapConnection> {
+    const connection = await this.#open();
+    this.#all.add(connection);
+    return connection;
+  }
+
+  #takeIdle(): LdapConnection | undefined {
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      clearTimeout(idle.timer);
+      if (!idle.connection.closed) return idle.connection;
+    }
+    return undefined;
+  }
+
+  async #on<Result>(
+    connection: LdapConnection,
+    end: number,
+    work: (connection: LdapConnection) => Promise<Result>,
+  ): Promise<Result> {
+    const over = setTimeout(() => connection.close(), Math.max(1, end - performance.now()));
+    try {
+      const result = await work(connection);
+      this.#rest(connection);
+      return result;
+    } catch (error) {
+      if (error instanceof BindRefused) this.#rest(connection);
+      else connection.close();
+      throw error;
+    } finally {
+      clearTimeout(over);
+      if (connection.closed) this.#all.delete(connection);
+    }
+  }
+
+  #rest(connection: LdapConnection): void {
+    if (connection.closed) return;
+    const timer = setTimeout(() => connection.close(), IDLE_MS).unref();
+    this.#idle.push({ connection, timer });
+  }
+}
+
+/** The response of the password policy control to a bind (draft-behera-ldap-password-policy). */
+export interface PolicyWord {
+  readonly error?: number;
+  readonly timeBeforeExpiration?: number;
+  readonly graceAuthNsRemaining?: number;
+}
+
+/** The errors of draft-behera-ldap-password-policy §6.2, indexed by number. */
+const ERRORS = [
+  "password_expired",
+  "account_locked",
+  "change_after_reset",
+  "password_mod_not_allowed",
+  "must_supply_old_password",
+  "insufficient_password_quality",
+  "password_too_short",
+  "password_too_young",
+  "password_in_history",
+] as const;
+
+/** Returns the response of a password policy as log fields; undefined if it says nothing. */
+export function policyFields(
+  word: PolicyWord | undefined,
+): Readonly<Record<string, unknown>> | undefined {
+  const { error, timeBeforeExpiration: seconds, graceAuthNsRemaining: logins } = word ?? {};
+  if (error === undefined && seconds === undefined && logins === undefined) return undefined;
+  return {
+    ...(error !== undefined && { policy: ERRORS[error] ?? `error ${error}` }),
+    ...(seconds !== undefined && { expiresInSeconds: seconds }),
+    ...(logins !== undefined && { graceLogins: logins }),
+  };
+}
+
+/** Reports whether a user with the right password may do nothing but change it. */
+export function forbids(word: PolicyWord | undefined): boolean {
+  return word?.error !== undefined && ERRORS[word.error] === "change_after_reset";
+}
 
 export interface LdapSettings {
   readonly url: string;

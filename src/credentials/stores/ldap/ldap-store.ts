@@ -2,24 +2,97 @@ import type { Entry } from "ldapts";
 import { ConfigError } from "../../../core/config-problem.ts";
 import { MAX_PASSWORD_BYTES } from "../../hashing/new-hash.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
-import { RecentTimes } from "../remote/recent-times.ts";
-import { isAskable, sendableGroups } from "../remote/remote-user.ts";
-import { StoreAccess, StoreUnavailable } from "../remote/store-access.ts";
-import { remoteFailure } from "../../../lib/text/remote-error.ts";
-import { authoritiesIn, Trust } from "../remote/trust.ts";
+import {
+  authoritiesIn,
+  isAskable,
+  RecentTimes,
+  sendableGroups,
+  StoreAccess,
+  StoreUnavailable,
+  Trust,
+} from "../remote/store-access.ts";
+import { remoteFailure } from "../../../lib/text/error-code.ts";
 import type {
   FileReader,
   OpenUserStore,
   StoreContext,
   StoreDoubt,
+  StoreHint,
   StoreKind,
   VerifyResult,
 } from "../user-store.ts";
-import { BindRefused, LdapConnection, type LdapSettings } from "./ldap-connection.ts";
-import { LdapConnections } from "./ldap-connections.ts";
-import { doubtsAbout, LDAP_HINTS } from "./ldap-doctor.ts";
-import { filledFilter, nameAttributes } from "./ldap-filter.ts";
-import { forbids, type PolicyWord, policyFields } from "./password-policy.ts";
+import {
+  BindRefused,
+  forbids,
+  LdapConnection,
+  LdapConnections,
+  type LdapSettings,
+  policyFields,
+  type PolicyWord,
+} from "./ldap-connection.ts";
+
+/** What an operator can do about a directory that cannot be used. The numbers are result codes (RFC 4511 §4.1.9). */
+const LDAP_HINTS: readonly StoreHint[] = [
+  { reason: /credentials of `bind`/, hint: "check `bind.dn` and `bind.password`" },
+  {
+    reason: /^there is no /,
+    hint: "check `search.base` and `groups.base`, and whether `bind` may read them",
+  },
+  {
+    reason: /\(50\)$/,
+    hint: "give the entry of `bind` permission to read and search there",
+  },
+  {
+    reason: /\((?:8|13)\)$/,
+    hint: "the directory requires TLS: use ldaps:// or `startTls: true`",
+  },
+  { reason: /\(1\)$/, hint: "it may require a bind before a search: set `bind`" },
+];
+
+const HIDDEN = "or the directory hides it from `bind`";
+
+/**
+ * Checks that the attributes in the settings exist. A directory answers a search for an unknown attribute as it answers
+ * one for an unknown name, so this looks for any entry that has the attribute. Never rejects.
+ *
+ * @param connection bound as the account that searches.
+ */
+async function doubtsAbout(
+  connection: Pick<LdapConnection, "has">,
+  { search, groups }: Pick<LdapSettings, "search" | "groups">,
+): Promise<readonly StoreDoubt[]> {
+  const doubts: StoreDoubt[] = [];
+  const look = async (where: "search" | "groups", base: string, attributes: readonly string[]) => {
+    for (const attribute of attributes) {
+      if (await connection.has(base, `(${attribute}=*)`)) continue;
+      const doubt = `no entry below ${where}.base has the attribute ${attribute}`;
+      doubts.push({
+        doubt,
+        hint: `there are no entries yet, the attribute has another name, ${HIDDEN}`,
+      });
+    }
+  };
+  try {
+    await look("search", search.base, nameAttributes(search.filter));
+    if (groups !== undefined) {
+      const { base, attribute, filter } = groups;
+      await look("groups", base, [...new Set([attribute, ...comparedAttributes(filter)])]);
+    }
+  } catch (error) {
+    doubts.push({ doubt: remoteFailure(error), hint: "look at `search.base` and `groups.base`" });
+  }
+  return doubts;
+}
+
+/**
+ * Returns the attributes that a filter compares with the user. A matching rule, as in `member:1.2.3:=`, is not part of
+ * the name.
+ */
+function comparedAttributes(filter: string): string[] {
+  return [...filter.matchAll(/\(([A-Za-z][\w.;-]*)(?::[\w.]+:)?=\{(?:username|dn)\}/g)].map(
+    ([, attribute = ""]) => attribute,
+  );
+}
 
 /** The kind of store that searches for the user in a directory and then binds as that user. */
 export const ldap: StoreKind<LdapSettings> = {
@@ -206,4 +279,32 @@ function namesIn(entry: Entry, attributes: readonly string[]): string[] {
     const value = key === undefined ? [] : (entry[key] ?? []);
     return [value].flat().filter((each) => typeof each === "string");
   });
+}
+
+/** Escapes ASCII characters that are unusual in names as `\xx`; no other character needs an escape (RFC 4515 §3). */
+export function escapeFilterValue(value: string): string {
+  return value.replaceAll(/(?![A-Za-z0-9@._ -])[\0-\x7f]/g, (character) => {
+    const code = character.charCodeAt(0).toString(16);
+    return `\\${code.padStart(2, "0")}`;
+  });
+}
+
+/**
+ * Fills in the placeholders of a filter, `{username}` and `{dn}`. Escapes the values, so that they cannot change the
+ * filter.
+ */
+export function filledFilter(
+  template: string,
+  values: Readonly<Record<"username" | "dn", string>>,
+): string {
+  return template.replaceAll(/\{(username|dn)\}/g, (_all, name: "username" | "dn") =>
+    escapeFilterValue(values[name]),
+  );
+}
+
+/** Returns the attributes that a filter compares with the user name. */
+export function nameAttributes(template: string): string[] {
+  return [...template.matchAll(/(?<![A-Za-z0-9.;-])([A-Za-z][A-Za-z0-9.;-]*)=\{username\}/g)].map(
+    ([, attribute = ""]) => attribute,
+  );
 }

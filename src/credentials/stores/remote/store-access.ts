@@ -1,9 +1,152 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { X509Certificate } from "node:crypto";
 import { withTimeout } from "../../../lib/async/with-timeout.ts";
 import { HashingQueue, queueFull } from "../../hashing/hashing-queue.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
 import { Outage } from "../../../lib/outage.ts";
-import { LATE, RemoteError, remoteFailure } from "../../../lib/text/remote-error.ts";
-import type { StoreContext } from "../user-store.ts";
+import { LATE, RemoteError, remoteFailure } from "../../../lib/text/error-code.ts";
+import type { FileReader, StoreContext, UserStore } from "../user-store.ts";
+import type { Log } from "../../../core/log.ts";
+import { ConfigError } from "../../../core/config-problem.ts";
+
+const REMEMBERED = 32;
+/** The assumed number of users of a store that cannot count them. */
+const ASSUMED_USERS = 1_000;
+
+/**
+ * The store's recent response times for known names. An unknown name must take as long. The times are measured at the
+ * store, since only the store does the work of verifying a password.
+ */
+export class RecentTimes {
+  readonly #ms: number[] = [];
+  #at = 0;
+
+  record(ms: number): void {
+    this.#ms[this.#at] = ms;
+    this.#at = (this.#at + 1) % REMEMBERED;
+  }
+
+  /** Waits for one of the times, picked at random. Returns at once if there is none yet. */
+  async spend(): Promise<void> {
+    const ms = this.#ms[Math.floor(Math.random() * this.#ms.length)];
+    if (ms !== undefined) await sleep(ms);
+  }
+
+  readonly decoys: UserStore["decoys"] = {
+    count: () => ASSUMED_USERS,
+    verify: () => this.spend(),
+  };
+}
+
+/** What Sallyport exchanges with a remote store about a user: a name, and groups. */
+
+const LONGEST_BYTES = 1024;
+const CONTROL = /\p{Cc}/u;
+/** A token with more groups would be too large for any server to accept. */
+const MOST_GROUPS = 1_000;
+
+/**
+ * Reports whether a user of a remote store can have this name. Stores are not asked about other names: some servers
+ * reject control characters and lone surrogates, and others misread them.
+ */
+export function isAskable(username: string): boolean {
+  return (
+    username !== "" &&
+    username.length <= LONGEST_BYTES &&
+    Buffer.byteLength(username) <= LONGEST_BYTES &&
+    username.isWellFormed() &&
+    !CONTROL.test(username)
+  );
+}
+
+/**
+ * Returns the groups that can be sent to a backend, without duplicates, and logs how many are left out. A backend
+ * receives them in one comma-separated header.
+ */
+export function sendableGroups(
+  groups: readonly unknown[],
+  user: string,
+  store: string,
+  log: Log,
+): readonly string[] {
+  const sendable = new Set<string>();
+  for (const group of groups) {
+    const fits = typeof group === "string" && group !== "" && !/,/.test(group);
+    if (fits && group.isWellFormed() && !CONTROL.test(group) && sendable.size < MOST_GROUPS) {
+      sendable.add(group);
+    }
+  }
+  const leftOut = new Set(groups).size - sendable.size;
+  if (leftOut > 0) {
+    log.warn("groups of a user were left out: they cannot be sent", {
+      store,
+      user,
+      groups: leftOut,
+    });
+  }
+  return [...sendable];
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/**
+ * Returns the authorities that may issue the store's certificate.
+ * @param caFile without it, the result is undefined, and Node's authorities apply.
+ * @returns PEM.
+ * @throws ConfigError if the file contains no certificate, or one that cannot be read.
+ */
+export function authoritiesIn(
+  caFile: string | undefined,
+  contentOf: FileReader,
+): string | undefined {
+  if (caFile === undefined) return undefined;
+  const pem = contentOf(caFile).bytes.toString("utf8");
+  const certificates = pem.match(CERTIFICATE) ?? [];
+  try {
+    for (const certificate of certificates) new X509Certificate(certificate);
+  } catch {
+    throw new ConfigError([{ file: caFile, message: "holds a certificate that cannot be read" }]);
+  }
+  if (certificates.length > 0) return pem;
+  throw new ConfigError([{ file: caFile, message: "holds no certificate" }]);
+}
+
+/** Authorities that a reload may replace. If the file is invalid at a reload, the old ones stay in use. */
+export class Trust {
+  readonly #store: string;
+  readonly #caFile: string | undefined;
+  readonly #context: StoreContext;
+  #authorities: string | undefined;
+
+  /**
+   * @param store its name in the log.
+   * @throws ConfigError if the file cannot be used.
+   */
+  constructor(store: string, caFile: string | undefined, context: StoreContext) {
+    this.#store = store;
+    this.#caFile = caFile;
+    this.#context = context;
+    this.#authorities = authoritiesIn(caFile, context.contentOf);
+  }
+
+  get authorities(): string | undefined {
+    return this.#authorities;
+  }
+
+  /** Applies a reload, and logs an error if the file is invalid. @returns whether the authorities have changed. */
+  follow(contentOf: FileReader): boolean {
+    const before = this.#authorities;
+    try {
+      this.#authorities = authoritiesIn(this.#caFile, contentOf);
+    } catch (error) {
+      this.#context.log.error("the authorities of a user store cannot be used, the old ones stay", {
+        store: this.#store,
+        reason: remoteFailure(error),
+      });
+    }
+    return this.#authorities !== before;
+  }
+}
 
 /** A store could not be asked, or gave no answer that can be used. */
 export class StoreUnavailable extends RemoteError {}

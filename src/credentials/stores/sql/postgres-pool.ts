@@ -1,7 +1,118 @@
-import type { Pool, PoolClient, PoolConfig } from "pg";
+import type { Duplex } from "node:stream";
+import type pg from "pg";
 import { StoreUnavailable } from "../remote/store-access.ts";
-import { begin, guardedClients } from "./postgres-client.ts";
 import type { Row } from "./sql-users.ts";
+
+/**
+ * Maximum size of the response to one query, in bytes, including the start of a new connection. Two rows with a
+ * thousand groups fit.
+ */
+const LARGEST_ANSWER = 1024 ** 2;
+
+/**
+ * A connection with a method that the library's types omit. It reads messages from the socket, or from TLS on top of
+ * it.
+ */
+interface ReadingConnection extends pg.Connection {
+  attachListeners(stream: Duplex): void;
+}
+
+function reads(connection: pg.Connection): connection is ReadingConnection {
+  return "attachListeners" in connection && typeof connection.attachListeners === "function";
+}
+
+/** The library's reader of messages. Its type declares these fields as private. */
+interface Reader {
+  readonly buffer: Buffer;
+  readonly offset: number;
+  string(length: number): string;
+}
+
+let bounded = false;
+
+/**
+ * Throws when a message ends too early. The library would read empty strings beyond its end, and look for the end of an
+ * error message in them forever.
+ */
+function readNothingBeyond(reader: Pick<Reader, "string">): void {
+  if (bounded) return;
+  bounded = true;
+  const { string } = reader;
+  reader.string = function read(this: Reader, length) {
+    if (length < 0 || this.offset + length > this.buffer.length) {
+      throw new RangeError("a text goes beyond its message");
+    }
+    return string.call(this, length);
+  };
+}
+
+/** A new query begins: its response may be of the maximum size. */
+const asks = Symbol("asks");
+
+/**
+ * Returns a client class for a pool. Its clients close the connection if a response is too large or unreadable, and
+ * never send a password in clear text without TLS.
+ *
+ * @param library the `pg` module, which is loaded on demand.
+ */
+async function guardedClients({ Client }: Pick<typeof pg, "Client">) {
+  const reading = await import("pg-protocol/dist/buffer-reader.js");
+  readNothingBeyond(reading.BufferReader.prototype);
+  return class extends Client {
+    #received = 0;
+
+    constructor(config?: pg.ClientConfig) {
+      super(config);
+      // The caller receives the error as the result of its query. The pool listens only while the connection is idle.
+      this.on("error", () => undefined);
+      const { connection } = this;
+      if (!reads(connection)) throw new Error("the pg library does not read as expected");
+      guard(connection, (bytes) => (this.#received += bytes) <= LARGEST_ANSWER);
+      if (config?.ssl === false) keepSecret(connection);
+    }
+
+    [asks](): void {
+      this.#received = 0;
+    }
+  };
+}
+
+/** Closes a connection whose data is too large or unreadable. The library would throw in a listener. */
+function guard(connection: ReadingConnection, takes: (bytes: number) => boolean): void {
+  const attach = connection.attachListeners.bind(connection);
+  connection.attachListeners = (stream) => {
+    const before = new Set(stream.listeners("data"));
+    attach(stream);
+    const [read] = stream.listeners("data").filter((each) => !before.has(each));
+    if (read === undefined) throw new Error("the pg library does not read as expected");
+    stream.removeListener("data", read);
+    stream.on("data", (chunk: Buffer) => {
+      if (!takes(chunk.length)) {
+        stream.destroy(new StoreUnavailable("the answer is too large"));
+        return;
+      }
+      try {
+        Reflect.apply(read, stream, [chunk]);
+      } catch (error) {
+        stream.destroy(new StoreUnavailable("an unreadable answer", error));
+      }
+    });
+  };
+}
+
+/** Closes the connection before the library's own listener runs, so that it cannot send the password. */
+function keepSecret(connection: pg.Connection): void {
+  connection.on("authenticationCleartextPassword", () =>
+    connection.stream.destroy(
+      new StoreUnavailable("the server asks for the password in clear text: use TLS"),
+    ),
+  );
+}
+
+/** Notifies a client that its next query begins. */
+function begin(client: pg.ClientBase): void {
+  if (asks in client && typeof client[asks] === "function") client[asks]();
+}
 
 export interface PostgresSettings {
   readonly url: string;
@@ -20,7 +131,7 @@ const IDLE_MS = 60_000;
 export class PostgresPool {
   readonly #settings: PostgresSettings;
   readonly #authorities: () => string | undefined;
-  #pool: Promise<Pool> | undefined;
+  #pool: Promise<pg.Pool> | undefined;
   #connections = 0;
   #closed = false;
 
@@ -91,7 +202,7 @@ export class PostgresPool {
     }
   }
 
-  async #open(): Promise<Pool> {
+  async #open(): Promise<pg.Pool> {
     const { default: pg } = await import("pg");
     const pool = new pg.Pool({
       ...configOf(this.#settings, this.#authorities()),
@@ -105,7 +216,7 @@ export class PostgresPool {
   }
 }
 
-function release(client: PoolClient, error: unknown): void {
+function release(client: pg.PoolClient, error: unknown): void {
   const said = error instanceof Error && "severity" in error && error.severity === "ERROR";
   client.release(!said);
 }
@@ -114,7 +225,7 @@ function release(client: PoolClient, error: unknown): void {
 function configOf(
   { url, tls, connections, timeout }: PostgresSettings,
   authorities: string | undefined,
-): PoolConfig {
+): pg.PoolConfig {
   const { hostname, port, username, password, pathname } = new URL(url);
   const user = decodeURIComponent(username);
   return {

@@ -1,8 +1,7 @@
 import { withTimeout } from "../../../lib/async/with-timeout.ts";
 import { hashStore } from "../hash-store.ts";
-import { StoreAccess } from "../remote/store-access.ts";
-import { LATE, remoteFailure } from "../../../lib/text/remote-error.ts";
-import { authoritiesIn, Trust } from "../remote/trust.ts";
+import { authoritiesIn, StoreAccess, Trust } from "../remote/store-access.ts";
+import { LATE, remoteFailure } from "../../../lib/text/error-code.ts";
 import type { StoreKind } from "../user-store.ts";
 import { PostgresPool, type PostgresSettings } from "./postgres-pool.ts";
 import { COLUMNS_HINT, columnsFault, sqlUsers } from "./sql-users.ts";

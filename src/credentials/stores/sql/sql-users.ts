@@ -1,9 +1,13 @@
 import type { Log } from "../../../core/log.ts";
 import { decoyHash } from "../../hashing/new-hash.ts";
 import { readPasswordHash } from "../../hashing/password-hash.ts";
-import { type HashSource, type UserRecord } from "../hash-store.ts";
-import { isAskable, sendableGroups } from "../remote/remote-user.ts";
-import { type StoreAccess, StoreUnavailable } from "../remote/store-access.ts";
+import type { HashSource, UserRecord } from "../hash-store.ts";
+import {
+  isAskable,
+  sendableGroups,
+  type StoreAccess,
+  StoreUnavailable,
+} from "../remote/store-access.ts";
 import type { StoreHint } from "../user-store.ts";
 
 /** A row of a result, by column name. */

@@ -1,12 +1,101 @@
+import { Worker } from "node:worker_threads";
 import { ConfigError } from "../../../core/config-problem.ts";
 import { hashStore } from "../hash-store.ts";
-import { StoreAccess } from "../remote/store-access.ts";
-import { remoteFailure } from "../../../lib/text/remote-error.ts";
+import { StoreAccess, StoreUnavailable } from "../remote/store-access.ts";
+import { LATE, remoteFailure } from "../../../lib/text/error-code.ts";
 import type { StoreKind } from "../user-store.ts";
-import { COLUMNS_HINT, columnsFault, sqlUsers } from "./sql-users.ts";
-import { SqliteThread } from "./sqlite-thread.ts";
+import { COLUMNS_HINT, columnsFault, type Row, sqlUsers } from "./sql-users.ts";
+import { ERROR_CODEC } from "../../../core/request/errors.ts";
+import { NoReplyError, RpcClient } from "../../../lib/async/thread-rpc.ts";
+import { workerFile } from "../../../lib/async/worker-file.ts";
+import type { SqliteApi } from "./sqlite-worker.ts";
 
-export interface SqliteSettings {
+/** The environment may contain secrets and is not passed on. */
+const OPTIONS = {
+  name: "sqlite",
+  resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 },
+  execArgv: [],
+  env: {},
+};
+
+type SqliteCalls = RpcClient<SqliteApi>;
+
+interface Running {
+  readonly worker: Worker;
+  readonly calls: SqliteCalls;
+}
+
+/** A thread that queries SQLite. It starts with the first query. */
+class SqliteThread {
+  #running: Running | undefined;
+  /** Whether a thread that hangs in a query has not terminated yet. */
+  #hanging = false;
+  #closed = false;
+
+  get connections(): number {
+    return this.#running === undefined ? 0 : 1;
+  }
+
+  /** @throws StoreUnavailable, or what SQLite says. */
+  rows(path: string, query: string, username: string, leftMs: number): Promise<readonly Row[]> {
+    return this.#ask(leftMs, (calls) =>
+      calls.callWithTimeout(leftMs, "rows", path, query, username),
+    );
+  }
+
+  /** @throws StoreUnavailable, or what SQLite says. */
+  columns(path: string, query: string, leftMs: number): Promise<readonly string[]> {
+    return this.#ask(leftMs, (calls) => calls.callWithTimeout(leftMs, "columns", path, query));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#running?.worker.terminate();
+  }
+
+  async #ask<Result>(
+    leftMs: number,
+    call: (calls: SqliteCalls) => Promise<Result>,
+  ): Promise<Result> {
+    if (this.#closed) throw new StoreUnavailable("the store is closed");
+    // A disk that hangs must block one thread, not another one for each login.
+    if (this.#hanging) throw new StoreUnavailable("an earlier query has not ended");
+    this.#running ??= this.#start(leftMs);
+    try {
+      return await call(this.#running.calls);
+    } catch (error) {
+      if (!(error instanceof NoReplyError)) throw error;
+      this.#giveUp();
+      throw new StoreUnavailable(LATE, error);
+    }
+  }
+
+  #start(lateMs: number): Running {
+    const worker = new Worker(workerFile("sqlite-worker", import.meta.url), OPTIONS);
+    const calls: SqliteCalls = new RpcClient(worker, ERROR_CODEC, {
+      timeoutMs: lateMs,
+      maxPending: () => 1,
+    });
+    // The `exit` event follows.
+    worker.on("error", () => undefined);
+    worker.once("exit", () => {
+      calls.close();
+      if (this.#running?.worker === worker) this.#running = undefined;
+    });
+    worker.unref();
+    return { worker, calls };
+  }
+
+  #giveUp(): void {
+    const worker = this.#running?.worker;
+    this.#running = undefined;
+    if (worker === undefined) return;
+    this.#hanging = true;
+    void worker.terminate().finally(() => (this.#hanging = false));
+  }
+}
+
+interface SqliteSettings {
   readonly path: string;
   readonly query: string;
   /** Milliseconds. */

@@ -3,7 +3,7 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort } from "node:worker_threads";
-import { ERROR_CODEC } from "../../../core/error-codec.ts";
+import { ERROR_CODEC } from "../../../core/request/errors.ts";
 import { expose } from "../../../lib/async/thread-rpc.ts";
 import type { Row } from "./sql-users.ts";
 

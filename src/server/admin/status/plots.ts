@@ -1,7 +1,6 @@
 import type { RecentMinute } from "../../../core/recent.ts";
 import type { Status } from "../../../core/status.ts";
-import { type Html, html } from "./html.ts";
-import { section, type Tone } from "./table.ts";
+import { type Html, html, section, type Tone } from "./table.ts";
 import { amount, clockTime, type Series, seriesOf } from "./words.ts";
 
 const BAR = 8;

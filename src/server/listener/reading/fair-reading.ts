@@ -1,9 +1,8 @@
 import type { Socket } from "node:net";
-import type { ClientReading } from "../../../core/request/client-reading.ts";
+import type { ClientReading } from "../../../core/request/transfer.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import { startReading, stopReading } from "../../../lib/node-internals/node-sockets.ts";
-import { type ReadingClient, ReadingClients } from "./reading-client.ts";
-import { SharedUsage, usageMemory } from "./shared-usage.ts";
+import { type ReadingClient, ReadingClients, SharedUsage, usageMemory } from "./reading-client.ts";
 import { type OnPostponed, SERVED_PER_TURN, TURN_MS, WaitingClients } from "./waiting-clients.ts";
 
 /** The units that clients are charged for event-loop time: reading a request costs one. */
