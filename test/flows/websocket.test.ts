@@ -70,6 +70,26 @@ describe("a handshake with one of several targets", () => {
   });
 });
 
+describe("a handshake that is sent many times", () => {
+  it("leaves nothing on the client's connection", async () => {
+    await using dying = await startRawBackend(() => ({ write: "", then: "reset" }));
+    const retry = { attempts: 5, on: ["502"] };
+    const config = {
+      routes: routes.map((route) => ({ ...route, retry })),
+      upstreams: { app: { targets: [dying.url] } },
+    };
+    const retrying = await startSallyport({ target: dying.url, config });
+    try {
+      const token = { authorization: `Bearer ${retrying.token}` };
+      await expect(openWebSocket(retrying, "/chat", token)).rejects.toThrow(UpgradeRefused);
+      expect(dying.requests()).toHaveLength(6);
+      expect(retrying.stderr()).toBe("");
+    } finally {
+      await retrying.close();
+    }
+  });
+});
+
 describe("an upgrade that is not allowed", () => {
   it.each([
     ["without a token", "/chat", () => [], 401],

@@ -171,7 +171,7 @@ export interface TunnelStream {
 /** A request to switch protocols. Its response is used if the switch is refused. */
 export interface UpgradeRequest {
   readonly request: IncomingRequest;
-  readonly response: OutgoingResponse & { detachSocket?(socket: Socket): void };
+  readonly response: OutgoingResponse & { sendDate?: boolean; detachSocket?(socket: Socket): void };
   /** Undefined over HTTP/1.1, where the connection itself becomes the WebSocket. */
   readonly stream: TunnelStream | undefined;
   /** Data that arrived with the request. */

@@ -18,8 +18,6 @@ export interface Switched {
   readonly socket: Socket;
   /** Data that arrived with the 101. */
   readonly head: NonSharedBuffer;
-  /** http-proxy-3's handler of a 101: it writes the head to the client, and pipes both sockets into each other. */
-  readonly switchOver: (message: IncomingMessage, backend: Socket, head: NonSharedBuffer) => void;
 }
 
 /** How long a stream stays open after the backend has closed, if the client does not end it, in milliseconds. */
@@ -36,31 +34,38 @@ const ACCEPT = "sec-websocket-accept";
  * @returns the status that the client gets.
  */
 export function switchProtocols(
-  { permit, request, response, stream }: UpgradeContext,
-  { message, socket: backend, head, switchOver, origin }: Switched,
+  context: UpgradeContext,
+  { message, socket: backend, head, origin }: Switched,
 ): number {
-  const fields = switchingFields(message, permit, origin);
-  if (stream !== undefined) return openStream(stream, backend, head, fields);
-  const { socket } = request;
-  response.detachSocket?.(socket);
-  message.headers = { ...byName(fields), connection: "Upgrade", upgrade: "websocket" };
-  // http-proxy-3 writes the head as a string in which each character is a byte.
-  socket.setDefaultEncoding("latin1");
-  switchOver(message, backend, head);
-  return 101;
-}
-
-function openStream(
-  stream: TunnelStream,
-  backend: Socket,
-  head: NonSharedBuffer,
-  fields: readonly string[],
-): number {
-  const { duplex } = stream;
-  const status = stream.open(fields.filter((_, i) => fields[i - (i % 2)] !== ACCEPT));
+  const fields = switchingFields(message, context.permit, origin);
   backend.setTimeout(0);
   backend.setNoDelay(true).setKeepAlive(true);
   if (head.length > 0) backend.unshift(head);
+  const { stream } = context;
+  return stream === undefined
+    ? openConnection(context, backend, fields)
+    : openStream(stream, backend, fields);
+}
+
+function openConnection(
+  { request: { socket }, response }: UpgradeContext,
+  backend: Socket,
+  fields: readonly string[],
+): number {
+  response.sendDate = false;
+  response.writeHead(101, [...fields, "Connection", "Upgrade", "Upgrade", "websocket"]);
+  response.flushHeaders();
+  response.detachSocket?.(socket);
+  socket.setTimeout(0);
+  socket.setKeepAlive(true);
+  backend.once("close", () => socket.end());
+  backend.pipe(socket).pipe(backend);
+  return 101;
+}
+
+function openStream(stream: TunnelStream, backend: Socket, fields: readonly string[]): number {
+  const { duplex } = stream;
+  const status = stream.open(fields.filter((_, i) => fields[i - (i % 2)] !== ACCEPT));
   backend.once("close", () => {
     duplex.end();
     if (!duplex.destroyed) setTimeout(() => stream.abort(), AFTER_BACKEND_MS).unref();
@@ -79,14 +84,6 @@ function switchingFields(
   const protocol = headers[PROTOCOL] === undefined ? answeredProtocol(permit) : undefined;
   if (protocol !== undefined) fields.push(PROTOCOL, protocol);
   return fields.filter((_, i) => !NOT_PASSED.has(fields[i - (i % 2)] ?? ""));
-}
-
-function byName(fields: readonly string[]): Record<string, string[]> {
-  const named: Record<string, string[]> = Object.create(null);
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    (named[fields[i] ?? ""] ??= []).push(fields[i + 1] ?? "");
-  }
-  return named;
 }
 
 /**

@@ -27,12 +27,9 @@ import { callEach } from "../../lib/async/isolation.ts";
 /** `HandshakeClient` keeps the data that arrives with the handshake. */
 const NOTHING = Buffer.alloc(0);
 
-/** A handshake that was sent to the backend. */
-type Handshake = { readonly sent: ClientRequest } & Pick<Switched, "switchOver">;
-
 /**
- * Tunnels WebSockets through http-proxy-3's `ws`, after authorization. http-proxy-3 sends the handshake and pipes the
- * bytes; headers, time limits, refusals and errors are handled here.
+ * Tunnels WebSockets after authorization. http-proxy-3 sends the handshake; headers, time limits, refusals, errors and the
+ * bytes are handled here.
  */
 export class WebSockets {
   readonly #proxy: ProxyServer;
@@ -134,7 +131,7 @@ export class WebSockets {
     const { upstream, transfer } = context;
     const { clock, observer } = this.#settings;
     const started = clock.monotonic();
-    const { sent, switchOver } = this.#begin(context, target.origin);
+    const sent = this.#begin(context, target.origin);
     const limitMs = upstream.options.websocket.handshake;
     const { message, socket, head } = await handshakeResponse(sent, client, limitMs);
     const elapsed = clock.monotonic() - started;
@@ -146,7 +143,7 @@ export class WebSockets {
         observer.upstreamFailed(upstream.name, "idle_timeout");
       });
     }
-    return { message, socket, head, switchOver, origin: target.origin };
+    return { message, socket, head, origin: target.origin };
   }
 
   async #keepOpen(context: UpgradeContext, end: ClientEnd, switched: Switched): Promise<number> {
@@ -167,12 +164,15 @@ export class WebSockets {
     return status;
   }
 
-  /** Makes http-proxy-3 send the handshake, and takes over its handling of errors and responses. */
-  #begin({ permit, request, stream }: UpgradeContext, origin: TargetOrigin): Handshake {
+  /**
+   * Makes http-proxy-3 send the handshake. It would answer the client and pipe the sockets before the response is checked, so it
+   * gets a socket that leads nowhere, and its listeners go. The owner of the project chose this library; `node:http` alone would
+   * do here.
+   */
+  #begin({ permit }: UpgradeContext, origin: TargetOrigin): ClientRequest {
     let sent: ClientRequest | undefined;
-    // A stream does not own its connection.
-    const client = stream === undefined ? request.socket : new Socket();
-    const handshake = new IncomingMessage(client);
+    const nowhere = new Socket();
+    const handshake = new IncomingMessage(nowhere);
     handshake.method = "GET";
     handshake.url = pathOf(permit);
     handshake.headers = this.#handshakeHeaders(permit, origin);
@@ -183,14 +183,15 @@ export class WebSockets {
     };
     this.#proxy.once("proxyReqWs", capture);
     try {
-      this.#proxy.ws(handshake, client, NOTHING, optionsFor(origin));
+      this.#proxy.ws(handshake, nowhere, NOTHING, optionsFor(origin));
     } finally {
       this.#proxy.off("proxyReqWs", capture);
+      // It counts sockets until they close.
+      nowhere.destroy();
     }
-    const switchOver = sent?.listeners("upgrade")[0];
-    if (sent === undefined || switchOver === undefined) throw new Error("no handshake was sent");
+    if (sent === undefined) throw new Error("no handshake was sent");
     for (const event of ["error", "response", "upgrade"]) sent.removeAllListeners(event);
-    return { sent, switchOver };
+    return sent;
   }
 
   #handshakeHeaders(permit: Permit, origin: TargetOrigin): Record<string, string | string[]> {
