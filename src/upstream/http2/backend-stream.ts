@@ -99,6 +99,9 @@ const PART_BYTES = 256;
 /** Maximum number of parts that wait for a client, since each takes memory: parts of 16 bytes would fill the window. */
 const MAX_PARTS = 4_096;
 
+/** How long a backend that has responded may read the rest of a body that was already passed to the connection, in milliseconds. */
+const AFTER_ANSWER_MS = 1_000;
+
 /** The connection of a stream. */
 interface Owner {
   readonly scheme: string;
@@ -252,10 +255,19 @@ export class BackendStream implements Connection, RequestControl {
   onEnd(): void {
     if (this.#isCut) return this.onClose();
     this.#handles = undefined;
-    // A backend that responds before the end of the body may not read the rest.
-    if (!this.#sent) this.#reset(nodeHttp2().constants.NGHTTP2_NO_ERROR);
+    this.#endRequest();
     this.#leave();
     this.#handler.onResponseEnd(this, this.#trailers);
+  }
+
+  /** A backend that responds before it has read the body may never read the rest. */
+  #endRequest(): void {
+    if (!this.#sent) this.#reset(nodeHttp2().constants.NGHTTP2_NO_ERROR);
+    else if (this.#stream?.writableFinished === false) {
+      // Without an error, Node would wait until the rest is written.
+      const end = (): void => this.#reset(nodeHttp2().constants.NGHTTP2_CANCEL);
+      setTimeout(end, AFTER_ANSWER_MS).unref();
+    }
   }
 
   onClose(): void {
