@@ -14,7 +14,7 @@ const REACHES = /\bHttp2(?:Stream|Session)\b|(?:Client|Server)Http2|\bnode:http2
 const ENDS =
   /([\w.#?]*?)\??\.(?:close|destroy|destroySoon|rstStream|sendTrailers|\[Symbol\.asyncDispose\])\(/g;
 /** What else may be ended in such a file: the object itself, and sockets and requests of HTTP/1.1. */
-const OTHERS = new Set(["this", "socket", "this.socket", "backend", "this.#backend", "handshake"]);
+const OTHERS = new Set(["this", "socket", "this.socket", "backend", "this.#backend", "handshake", "nowhere"]);
 
 /** The calls in a file that may end a stream or session. */
 function endsIn(text: string): string[] {
