@@ -13,8 +13,18 @@ const PLACE = "lib/http/http2-ends.ts";
 const REACHES = /\bHttp2(?:Stream|Session)\b|(?:Client|Server)Http2|\bnode:http2\b|\bduplex\b/;
 const ENDS =
   /([\w.#?]*?)\??\.(?:close|destroy|destroySoon|rstStream|sendTrailers|\[Symbol\.asyncDispose\])\(/g;
-/** What else may be ended in such a file: the object itself, and sockets and requests of HTTP/1.1. */
-const OTHERS = new Set(["this", "socket", "this.socket", "backend", "this.#backend", "handshake", "nowhere"]);
+/** What else may be ended in such a file: the object itself, our responses, and what belongs to HTTP/1.1. */
+const OTHERS = new Set([
+  "this",
+  "socket",
+  "this.socket",
+  "backend",
+  "this.#backend",
+  "handshake",
+  "nowhere",
+  "response",
+  "message",
+]);
 
 /** The calls in a file that may end a stream or session. */
 function endsIn(text: string): string[] {
