@@ -2,21 +2,17 @@ import { createPublicKey, type KeyObject, type webcrypto } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isIP, type ListenOptions } from "node:net";
 import type { ConnectionOptions } from "node:tls";
-import { withProgress } from "./terminal/progress.ts";
-import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
-import { runAllChecks } from "../selftest/all-checks.ts";
-import type { Result, Verdict } from "../selftest/check-result.ts";
-import {
-  KEY_PATH,
-  type RecordingBackend,
-  startRecordingBackend,
-} from "../selftest/recording-backend.ts";
-import { ECHO_SHAPE, ECHO_WITNESS, NO_WITNESS, recordingWitness } from "../selftest/answers.ts";
-import { listen } from "../config/schema/fields.ts";
-import { durationFlag, parseFlags } from "./arguments.ts";
-import { formatFrom } from "./terminal/format.ts";
-import type { Peer } from "../selftest/raw-exchange.ts";
-import { systemCode } from "../lib/text/error-code.ts";
+import { withProgress } from "../../src/cli/terminal/progress.ts";
+import { type Command, EXIT, type Terminal, UsageError } from "../../src/cli/command.ts";
+import { SALLYPORT_NAMES } from "./forgeries.ts";
+import { runAllChecks } from "./all-checks.ts";
+import type { Result, Verdict } from "./check-result.ts";
+import { KEY_PATH, type RecordingBackend, startRecordingBackend } from "./recording-backend.ts";
+import { ECHO_SHAPE, ECHO_WITNESS, NO_WITNESS, recordingWitness } from "./answers.ts";
+import { durationFlag, parseFlags } from "../../src/cli/arguments.ts";
+import { formatFrom } from "../../src/cli/terminal/format.ts";
+import type { Peer } from "./raw-exchange.ts";
+import { systemCode } from "../../src/lib/text/error-code.ts";
 
 /** The options of `selftest`. */
 export interface SelftestOptions {
@@ -33,6 +29,8 @@ export interface SelftestOptions {
   readonly publicPath: string | undefined;
   /** A suffix of paths that require no token, such as `.css`. */
   readonly publicSuffix: string | undefined;
+  /** Names of the headers that identify the caller to the backend. */
+  readonly identityNames: readonly string[];
   readonly publicKeys: readonly KeyObject[];
 }
 
@@ -81,6 +79,7 @@ export function readOptions(args: readonly string[]): SelftestOptions {
     protectedPath: folder("--protected", flags.protected ?? echo ?? "/"),
     publicPath: flags.public === undefined ? undefined : folder("--public", flags.public),
     publicSuffix: suffixOf(flags["public-suffix"]),
+    identityNames: SALLYPORT_NAMES,
     publicKeys: flags.jwks === undefined ? [] : keysIn(flags.jwks),
   };
 }
@@ -126,8 +125,10 @@ function tokenOf(flags: { readonly token?: string; readonly "token-file"?: strin
 
 function listenOptionsOf(given: string): ListenOptions {
   if (given.startsWith("unix:")) return { path: given.slice("unix:".length) };
-  const parsed = listen().safeParse(given);
-  if (parsed.success) return parsed.data;
+  const [, v6, name, digits] = /^(?:\[([\da-f:.]+)\]|([\w.-]+)):(\d+)$/i.exec(given) ?? [];
+  const host = v6 ?? name;
+  const port = Number(digits);
+  if (host !== undefined && port <= 65_535) return { host, port };
   throw new UsageError("--backend needs HOST:PORT or unix:PATH");
 }
 
