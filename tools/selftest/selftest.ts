@@ -37,6 +37,7 @@ export interface SelftestOptions {
 const text = { type: "string" } as const;
 const FLAGS = {
   url: text,
+  against: text,
   token: text,
   "token-file": text,
   ca: text,
@@ -46,6 +47,7 @@ const FLAGS = {
   protected: text,
   public: text,
   "public-suffix": text,
+  identity: { type: "string", multiple: true },
   jwks: text,
   timeout: text,
   format: text,
@@ -58,12 +60,15 @@ const FLAGS = {
  */
 export function readOptions(args: readonly string[]): SelftestOptions {
   const flags = parseFlags(args, FLAGS);
-  const { backend = [], echo } = flags;
+  const { backend = [], echo, against, identity = [] } = flags;
   const format = formatFrom(flags.format, ["text", "json"]);
   if (backend.length > 0 && echo !== undefined) {
     throw new UsageError("--backend and --echo exclude each other");
   }
-  const url = urlOf(flags.url);
+  if (flags.url !== undefined && against !== undefined) {
+    throw new UsageError("--url and --against exclude each other");
+  }
+  const url = against === undefined ? urlOf("--url", flags.url) : urlOf("--against", against);
   return {
     peer: {
       host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
@@ -79,16 +84,19 @@ export function readOptions(args: readonly string[]): SelftestOptions {
     protectedPath: folder("--protected", flags.protected ?? echo ?? "/"),
     publicPath: flags.public === undefined ? undefined : folder("--public", flags.public),
     publicSuffix: suffixOf(flags["public-suffix"]),
-    identityNames: SALLYPORT_NAMES,
+    identityNames: [
+      ...(against === undefined ? SALLYPORT_NAMES : []),
+      ...identity.map(fieldNameOf),
+    ],
     publicKeys: flags.jwks === undefined ? [] : keysIn(flags.jwks),
   };
 }
 
-function urlOf(given: string | undefined): URL {
+function urlOf(flag: string, given: string | undefined): URL {
   const url = given === undefined ? null : URL.parse(given);
   const bare = url !== null && url.pathname === "/" && `${url.search}${url.hash}` === "";
   if (!bare || !/^https?:$/.test(url.protocol) || `${url.username}${url.password}` !== "") {
-    throw new UsageError("--url needs an http or https URL without a path: https://host:8443");
+    throw new UsageError(`${flag} needs an http or https URL without a path: https://host:8443`);
   }
   return url;
 }
@@ -138,6 +146,11 @@ function suffixOf(given: string | undefined): string | undefined {
   throw new UsageError("--public-suffix needs the end of a file name, such as .css");
 }
 
+function fieldNameOf(given: string): string {
+  if (/^[\w!#$%&'*+.^`|~-]+$/.test(given)) return given;
+  throw new UsageError("--identity needs the name of a header");
+}
+
 /** Returns a path to which names can be appended. */
 function folder(flag: string, path: string): string {
   if (!/^\/(?:[A-Za-z0-9._~-]+\/)*[A-Za-z0-9._~-]*$/.test(path))
@@ -184,11 +197,13 @@ const NOWHERE = "http://selftest.invalid";
 
 export const selftest: Command = {
   help: `Usage: sallyport selftest --url URL --token TOKEN [options]
+       sallyport selftest --against URL --token TOKEN [options]
 
 Attacks your own deployment with hand-written bytes: framing, paths, headers and tokens. Prints one line
 for each check: PASS, FAIL or SKIP, its name, and what happened. Exit code 1 if a check fails, else 0.
 
       --url URL             https://host:8443, or http if TLS ends in front of Sallyport
+      --against URL         the same for any other proxy, of which these options say what it protects, and how
       --token TOKEN         a valid token for the protected path
       --token-file FILE     reads the token from a file, so that no process list shows it
       --ca FILE             the CA certificate of the deployment, PEM
@@ -200,6 +215,8 @@ for each check: PASS, FAIL or SKIP, its name, and what happened. Exit code 1 if 
       --public PATH         a path that requires no token, for attacks through it
       --public-suffix END   a suffix of paths that require no token, such as .css of a route with a regular
                             expression; paths below the protected path that lack it require a token
+      --identity NAME       a header that tells the backend who the caller is; give it once for each. With --url, those of
+                            Sallyport's presets are known
       --jwks FILE           the public keys of the deployment (JWKS), to forge tokens with them
       --timeout DURATION    for each response (default: 5s)
       --format text|json    default: text
