@@ -28,6 +28,7 @@ ARG RUNTIME_IMAGE=gcr.io/distroless/nodejs26-debian13:nonroot
 FROM ${BUILD_IMAGE} AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
+COPY tools ./tools
 RUN --mount=type=secret,id=ca \
     if [ -s /run/secrets/ca ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca; fi; \
     npm ci --ignore-scripts --no-audit --no-fund

@@ -9,7 +9,8 @@
 import type { OxlintConfig } from "oxlint";
 
 interface Restriction {
-  regex: string;
+  regex?: string;
+  group?: string[];
   importNames?: string[];
   allowTypeImports?: boolean;
   message: string;
@@ -25,23 +26,11 @@ const FEATURES = [
   "shared",
 ] as const;
 
-const LAYERS = [
-  "lib",
-  "core",
-  ...FEATURES,
-  "config",
-  "app",
-  "selftest",
-  "cli",
-  "entry.ts",
-] as const;
+const LAYERS = ["lib", "core", ...FEATURES, "config", "app", "cli", "entry.ts"] as const;
 
 type Layer = (typeof LAYERS)[number];
 
-/**
- * lib <- core <- features <- config <- app <- cli <- entry.ts; of a sibling, a feature knows types only. `selftest` attacks a
- * deployment from outside: of the proxy it knows only the headers that a backend gets.
- */
+/** lib <- core <- features <- config <- app <- cli <- entry.ts; of a sibling, a feature knows types only. */
 const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
   lib: [],
   core: ["lib"],
@@ -54,18 +43,14 @@ const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
   shared: ["lib", "core"],
   config: ["lib", "core", ...FEATURES],
   app: ["lib", "core", ...FEATURES, "config"],
-  selftest: ["lib", "core", "upstream"],
-  cli: ["lib", "core", ...FEATURES, "config", "app", "selftest"],
-  "entry.ts": ["lib", "core", ...FEATURES, "config", "app", "selftest", "cli"],
+  cli: ["lib", "core", ...FEATURES, "config", "app"],
+  "entry.ts": ["lib", "core", ...FEATURES, "config", "app", "cli"],
 };
 
 /** Reading YAML with positions, and what is wrong with its syntax. */
 const POSITIONED_YAML = ["lib/files/positioned-yaml.ts", "lib/files/yaml-mistakes.ts"];
 
-/** Manifests of others, and a file that is written for them. */
-const YAML_OF_OTHERS = ["cli/migrate/kube-rbac-proxy.ts", "cli/migrate/migrate.ts"];
-
-/** Where each library may be imported: a folder with its slash, or one file, seen from src/. */
+/** Where each library may be imported: a folder with its slash, or one file, seen from src/; or a tool. */
 const DOORS: Record<string, readonly string[]> = {
   jose: ["tokens/"],
   "lru-cache": ["tokens/", "policy/"],
@@ -74,15 +59,20 @@ const DOORS: Record<string, readonly string[]> = {
   pino: ["observe/"],
   "@opentelemetry": ["observe/"],
   zod: ["config/"],
-  yaml: ["config/", ...POSITIONED_YAML, ...YAML_OF_OTHERS],
-  "smol-toml": ["cli/migrate/oauth2-proxy.ts"],
+  yaml: ["config/", ...POSITIONED_YAML, "tools/migrate/"],
+  "smol-toml": ["tools/migrate/"],
   bcryptjs: ["credentials/"],
   ldapts: ["credentials/"],
   pg: ["credentials/"],
   "pg-protocol": ["credentials/"],
   ioredis: ["shared/"],
   selfsigned: ["server/tls/development-certificate.ts"],
+  // The tools beside the product. `run` loads a command when it is called, and no tool otherwise.
+  "@sallyport": ["cli/run.ts"],
 };
+
+/** What a tool may import of src: how to be a command, and code that could be copied into any project. */
+const FOR_TOOLS = ["lib/**", "cli/command.ts", "cli/arguments.ts", "cli/terminal/**"];
 
 /** Modules of which only types are imported, and what takes their place: what an import would cost stands there. */
 const COSTLY: Record<string, string> = { "node:http": "lib/http/node-http.ts" };
@@ -119,12 +109,6 @@ function house(layer: Layer | undefined, subject: string): Restriction[] {
       message: `direction: src/${subject} may not import ${other}.`,
     }),
   );
-  const doors = Object.entries(DOORS)
-    .filter(([, places]) => !places.some((place) => covers(place, subject)))
-    .map(([library, places]) => ({
-      regex: `^${library}(/|$)`,
-      message: `door: ${library} is imported in ${places.join(" and ")} only.`,
-    }));
   const mints = MINTS.filter(({ place }) => !covers(place, subject)).map(
     ({ name, file, place }) => ({
       regex: `^\\.{1,2}/(.*/)?${file}\\.ts$`,
@@ -132,18 +116,49 @@ function house(layer: Layer | undefined, subject: string): Restriction[] {
       message: `mint: ${name} is imported by ${place} only.`,
     }),
   );
-  const costly = Object.entries(COSTLY).map(([module, place]) => ({
-    regex: `^${module}$`,
-    allowTypeImports: true,
-    message: `costly: of ${module} types alone are imported; the rest is in ${place}.`,
-  }));
-  return [...directions, ...doors, ...costly, ...mints];
+  const tools = {
+    regex: "^\\.{1,2}/(.*/)?tools/",
+    message: `direction: src/${subject} may not import a tool by its path.`,
+  };
+  return [...directions, tools, ...doorsFor(subject), ...COSTLY_FOR_ALL, ...mints];
 }
 
-function override(files: string, layer: Layer | undefined, subject: string) {
+function doorsFor(subject: string): Restriction[] {
+  return Object.entries(DOORS)
+    .filter(([, places]) => !places.some((place) => covers(place, subject)))
+    .map(([library, places]) => ({
+      regex: `^${library}(/|$)`,
+      message: `door: ${library} is imported in ${places.join(" and ")} only.`,
+    }));
+}
+
+const COSTLY_FOR_ALL: readonly Restriction[] = Object.entries(COSTLY).map(([module, place]) => ({
+  regex: `^${module}$`,
+  allowTypeImports: true,
+  message: `costly: of ${module} types alone are imported; the rest is in ${place}.`,
+}));
+
+/** The folders of `tools/`. */
+const TOOLS = ["migrate", "selftest"];
+
+/** Everything that a tool may not import. */
+function toolHouse(tool: string): Restriction[] {
+  const subject = `tools/${tool}/`;
+  const source = {
+    group: ["**/src/**", ...FOR_TOOLS.map((place) => `!**/src/${place}`)],
+    message: `direction: ${subject} may import of src only ${FOR_TOOLS.join(", ")}.`,
+  };
+  const others = {
+    regex: `^(\\.\\./)+(tools/)?(${TOOLS.filter((each) => each !== tool).join("|")})/`,
+    message: `direction: ${subject} may not import another tool.`,
+  };
+  return [source, others, ...doorsFor(subject), ...COSTLY_FOR_ALL];
+}
+
+function override(files: string, patterns: Restriction[]) {
   return {
     files: [files],
-    rules: { "no-restricted-imports": ["error", { patterns: house(layer, subject) }] },
+    rules: { "no-restricted-imports": ["error", { patterns }] },
   } satisfies NonNullable<OxlintConfig["overrides"]>[number];
 }
 
@@ -202,7 +217,7 @@ export default {
       },
     },
     {
-      files: ["src/**"],
+      files: ["src/**", "tools/**"],
       rules: {
         // A function that holds other functions counts with them; a class does not.
         "max-lines": ["error", { max: 450 }],
@@ -214,18 +229,16 @@ export default {
       files: ["src/lib/node-internals/**"],
       rules: { "no-underscore-dangle": "off" },
     },
-    override("src/**/*.ts", undefined, "*"),
+    override("src/**/*.ts", house(undefined, "*")),
     ...LAYERS.map((layer) =>
       layer.endsWith(".ts")
-        ? override(`src/${layer}`, layer, layer)
-        : override(`src/${layer}/**/*.ts`, layer, `${layer}/`),
+        ? override(`src/${layer}`, house(layer, layer))
+        : override(`src/${layer}/**/*.ts`, house(layer, `${layer}/`)),
     ),
-    ...FILES.map((file) =>
-      override(
-        `src/${file}`,
-        LAYERS.find((layer) => file.startsWith(`${layer}/`)),
-        file,
-      ),
-    ),
+    ...FILES.map((file) => {
+      const layer = LAYERS.find((each) => file.startsWith(`${each}/`));
+      return override(`src/${file}`, house(layer, file));
+    }),
+    ...TOOLS.map((tool) => override(`tools/${tool}/**/*.ts`, toolHouse(tool))),
   ],
 } satisfies OxlintConfig;

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { FRAME, frame } from "../../src/selftest/http2/http2-frames.ts";
+import { FRAME, frame } from "../../tools/selftest/http2/http2-frames.ts";
 import type { Credentials } from "../subject/subject.ts";
 import type { Case } from "../wire/converse.ts";
 import { framedCase, streamPieces } from "./http2.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
-import { HTTP1, type RequestWriter } from "../../src/selftest/raw-exchange.ts";
-import { END_STREAM, FRAME, frame } from "../../src/selftest/http2/http2-frames.ts";
-import { HTTP2 } from "../../src/selftest/http2/http2-requests.ts";
+import { HTTP1, type RequestWriter } from "../../tools/selftest/raw-exchange.ts";
+import { END_STREAM, FRAME, frame } from "../../tools/selftest/http2/http2-frames.ts";
+import { HTTP2 } from "../../tools/selftest/http2/http2-requests.ts";
 import { TRUSTED_PEER } from "../subject/subject.ts";
 import type { Case } from "../wire/converse.ts";
 import { PLAIN } from "../wire/dial.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
-import type { Field } from "../../src/selftest/http2/http2-frames.ts";
-import { fieldsOf, type StreamRequest } from "../../src/selftest/http2/http2-requests.ts";
-import { HEADS, LENGTHS, TRAILERS } from "../../src/selftest/http2/http2-framing-checks.ts";
+import type { Field } from "../../tools/selftest/http2/http2-frames.ts";
+import { fieldsOf, type StreamRequest } from "../../tools/selftest/http2/http2-requests.ts";
+import { HEADS, LENGTHS, TRAILERS } from "../../tools/selftest/http2/http2-framing-checks.ts";
 import type { Credentials } from "../subject/subject.ts";
 import type { Case } from "../wire/converse.ts";
 import { type Dial, PLAIN } from "../wire/dial.ts";

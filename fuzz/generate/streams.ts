@@ -7,8 +7,8 @@ import {
   frame,
   headerBlock,
   PADDED,
-} from "../../src/selftest/http2/http2-frames.ts";
-import type { StreamRequest } from "../../src/selftest/http2/http2-requests.ts";
+} from "../../tools/selftest/http2/http2-frames.ts";
+import type { StreamRequest } from "../../tools/selftest/http2/http2-requests.ts";
 
 /** How a request is cut into frames. */
 interface Cutting {

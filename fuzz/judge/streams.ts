@@ -1,4 +1,4 @@
-import type { StreamAnswer } from "../../src/selftest/http2/framed-session.ts";
+import type { StreamAnswer } from "../../tools/selftest/http2/framed-session.ts";
 import type { Arrival } from "../backend/arrivals.ts";
 import { ANSWER_FIELD } from "../backend/backend.ts";
 import type { Subject } from "../subject/subject.ts";

@@ -6,7 +6,7 @@ import {
   FRAME,
   frame,
   headerBlock,
-} from "../../src/selftest/http2/http2-frames.ts";
+} from "../../tools/selftest/http2/http2-frames.ts";
 import { uint32 } from "./odd-streams.ts";
 import { dial, hangUp, METHODS, oddTarget, type Scene } from "./scene.ts";
 import { StreamClient } from "./stream-client.ts";

@@ -9,7 +9,7 @@ import {
   frame,
   type Frame,
   FrameReader,
-} from "../../src/selftest/http2/http2-frames.ts";
+} from "../../tools/selftest/http2/http2-frames.ts";
 import { listening } from "../../test/support/listening.ts";
 import type { TargetName } from "./front.ts";
 import type { Kinds } from "./kinds.ts";

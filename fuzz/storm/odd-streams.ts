@@ -7,7 +7,7 @@ import {
   FRAME,
   frame,
   headerBlock,
-} from "../../src/selftest/http2/http2-frames.ts";
+} from "../../tools/selftest/http2/http2-frames.ts";
 import type { Kinds } from "./kinds.ts";
 import { choose, FORBIDDEN, lateness, ODD_STATUSES, type Step } from "./script.ts";
 

@@ -6,7 +6,7 @@ import {
   FRAME,
   frame,
   headerBlock,
-} from "../../src/selftest/http2/http2-frames.ts";
+} from "../../tools/selftest/http2/http2-frames.ts";
 import type { Front } from "./front.ts";
 import { lateMark } from "./odd-backends.ts";
 import { dial, hangUp, METHODS, type Scene } from "./scene.ts";

@@ -6,7 +6,7 @@ import {
   frame,
   type Frame,
   FrameReader,
-} from "../../src/selftest/http2/http2-frames.ts";
+} from "../../tools/selftest/http2/http2-frames.ts";
 
 const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 /** The initial window (RFC 9113 §6.9.2). */

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { FramedSession, type StreamAnswer } from "../../src/selftest/http2/framed-session.ts";
+import { FramedSession, type StreamAnswer } from "../../tools/selftest/http2/framed-session.ts";
 import { type Case, DEADLINE_MS, PATIENCE_MS } from "./converse.ts";
 import { admitted, dialled, type Listener, PLAIN } from "./dial.ts";
 import { type ReadStream, type ReadStreams, readStreams } from "./streams.ts";

@@ -1,5 +1,5 @@
 import { METHODS } from "node:http";
-import type { Field } from "../../src/selftest/http2/http2-frames.ts";
+import type { Field } from "../../tools/selftest/http2/http2-frames.ts";
 import type { Fields } from "./head.ts";
 import { HOST, type ReadRequest } from "./requests.ts";
 

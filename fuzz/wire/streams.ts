@@ -7,7 +7,7 @@ import {
   FrameReader,
   headerBlock,
   PADDED,
-} from "../../src/selftest/http2/http2-frames.ts";
+} from "../../tools/selftest/http2/http2-frames.ts";
 import { literalsIn } from "../../test/support/careless-http2.ts";
 import { readStreamHead, readTrailerFields, type StreamHead } from "./stream-head.ts";
 import type { ReadRequest } from "./requests.ts";

@@ -29,7 +29,10 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
     },
     migrate: {
       summary: "translate the configuration of oauth2-proxy, kube-rbac-proxy or nginx",
-      load: async () => (await import("./migrate/migrate.ts")).migrate,
+      async load() {
+        const { createMigrate } = await import("@sallyport/migrate");
+        return createMigrate((await import("./refusals.ts")).refusalsOf);
+      },
     },
     check: {
       summary: "read the configuration and everything it names",
@@ -73,7 +76,7 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
     },
     selftest: {
       summary: "attack your own deployment, and report what fails",
-      load: async () => (await import("./selftest.ts")).selftest,
+      load: async () => (await import("@sallyport/selftest")).selftest,
     },
     schema: {
       summary: "print the JSON Schema of the configuration, for editors",

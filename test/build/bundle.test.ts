@@ -33,7 +33,10 @@ it("includes the licences of all direct and transitive dependencies and of the b
   const text = await readFile(join(dist, "THIRD-PARTY-LICENSES.txt"), "utf8");
   const heads = text.matchAll(/^-+\n\n((?:\S+ \d\S* \([\w.-]+\)\n)+)\n./gm);
   const told = [...heads].flatMap(([, titles = ""]) => titles.match(/^\S+/gm) ?? []);
-  const imported = await packagesImported(join(REPOSITORY, "src"));
+  const folders = ["src", "tools"].map((folder) => packagesImported(join(REPOSITORY, folder)));
+  const imported = (await Promise.all(folders))
+    .flat()
+    .filter((name) => !name.startsWith("@sallyport/"));
   expect(imported.length).toBeGreaterThan(5);
   expect(told).toEqual(expect.arrayContaining([...imported, "@peculiar/x509", "rolldown"]));
   expect(told).not.toContain("vitest");
@@ -54,14 +57,14 @@ it("loads no library before it has checked the version of Node", async () => {
 
 it("loads no code for configurations, certificates or the command line in a worker", async () => {
   const loaded = [...(await loadedAtOnce("thread.js")).values()].join("\n");
-  const modules = [...loaded.matchAll(/^\/\/ ((?:src|node_modules)\/\S+)$/gm)].map(
+  const modules = [...loaded.matchAll(/^\/\/ ((?:src|tools|node_modules)\/\S+)$/gm)].map(
     ([, name]) => name,
   );
   expect(modules).toEqual(
     expect.arrayContaining(["src/app/threads/thread.ts", "src/server/request/pipeline.ts"]),
   );
   const unwanted =
-    /^(src\/cli\/|src\/config\/(?!effective\/route-row)|node_modules\/(zod|selfsigned|@opentelemetry\/sdk|bcryptjs)\b)/;
+    /^(src\/cli\/|tools\/|src\/config\/(?!effective\/route-row)|node_modules\/(zod|selfsigned|@opentelemetry\/sdk|bcryptjs)\b)/;
   expect(modules.filter((name = "") => unwanted.test(name))).toEqual([]);
 });
 

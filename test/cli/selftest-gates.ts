@@ -7,7 +7,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { createServer, type Socket } from "node:net";
-import { createAttackerKey, tokenParts } from "../../src/selftest/forgeries.ts";
+import { createAttackerKey, tokenParts } from "../../tools/selftest/forgeries.ts";
 import { readCarelessly, translateCarelessly } from "../support/careless-http2.ts";
 import { listening, type Listening } from "../support/listening.ts";
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import type { Result, Verdict } from "../../src/selftest/check-result.ts";
+import type { Result, Verdict } from "../../tools/selftest/check-result.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { command, type Ended } from "./command.ts";
 

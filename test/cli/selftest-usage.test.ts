@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { ECHO_WITNESS } from "../../src/selftest/answers.ts";
+import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";
+import { ECHO_WITNESS } from "../../tools/selftest/answers.ts";
+import { SALLYPORT_NAMES } from "../../tools/selftest/forgeries.ts";
 import { startPlainBackend } from "../support/plain-backend.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { childCommand, command } from "./command.ts";
@@ -20,6 +22,10 @@ describe("usage errors", () => {
     [["--url", "https://127.0.0.1/path", ...TOKEN]],
     [["--url", "https://user:word@127.0.0.1", ...TOKEN]],
     [["--url", "http://127.0.0.1", "--insecure", ...TOKEN]],
+    [["--against", "http://127.0.0.1/path", ...TOKEN]],
+    [["--against", "http://127.0.0.1:1", ...URL, ...TOKEN]],
+    [[...URL, ...TOKEN, "--identity", "X-User: root"]],
+    [[...URL, ...TOKEN, "--backend", "127.0.0.1:65536"]],
     [[...URL, ...TOKEN, "--token-file", "token"]],
     [[...URL, "--token-file", "/none"]],
     [[...URL, "--token-file", "/dev/null"]],
@@ -56,6 +62,11 @@ describe("usage errors", () => {
     expect(code).toBe(2);
     expect(err).not.toContain("hunter2");
   });
+});
+
+it("forges the identity headers of every preset", () => {
+  const presets = Object.values(IDENTITY_PRESETS).flatMap((preset) => Object.values(preset));
+  expect(SALLYPORT_NAMES.toSorted()).toEqual(presets.toSorted());
 });
 
 describe("a deployment that does not answer", () => {

@@ -17,7 +17,7 @@ import { keptLines } from "../observe/kept-lines.ts";
 import { entries, linkTo, runbook } from "./runbook-entries.ts";
 
 const source = (pattern: string): string =>
-  globSync(pattern, { cwd: ROOT, exclude: ["src/selftest/**"] })
+  globSync(pattern, { cwd: ROOT })
     .map((name) => readFileSync(join(ROOT, name), "utf8"))
     .join("\n");
 const everything = source("src/**/*.ts");

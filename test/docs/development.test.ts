@@ -12,19 +12,26 @@ interface Package {
 
 const readme = readDocument("README.md");
 const development = readDocument("docs/development.md");
-const { scripts, dependencies, devDependencies } = JSON.parse(
-  readFileSync(join(ROOT, "package.json"), "utf8"),
-) as Package;
+const { scripts, dependencies, devDependencies } = packageIn(".");
+const tools = readdirSync(join(ROOT, "tools"));
+
+function packageIn(folder: string): Package {
+  return JSON.parse(readFileSync(join(ROOT, folder, "package.json"), "utf8")) as Package;
+}
 
 test("exactly the libraries in use are listed", () => {
   const listed = development.rows("library", "doors", "why");
+  const used = [
+    dependencies,
+    ...tools.map((tool) => packageIn(join("tools", tool)).dependencies ?? {}),
+  ].flatMap((each) => Object.keys(each));
   expect(listed.map((row) => codeIn(row["library"])).toSorted()).toEqual(
-    Object.keys(dependencies).toSorted(),
+    [...new Set(used)].toSorted(),
   );
-  const tools = development
+  const others = development
     .rows("development", "why")
     .flatMap((row) => codesIn(row["development"]));
-  expect(tools.toSorted()).toEqual(Object.keys(devDependencies).toSorted());
+  expect(others.toSorted()).toEqual(Object.keys(devDependencies).toSorted());
 });
 
 test("exactly the folders of the source are listed", () => {
@@ -32,7 +39,8 @@ test("exactly the folders of the source are listed", () => {
   const folders = readdirSync(join(ROOT, "src"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => `src/${name}`);
-  expect(listed.toSorted()).toEqual(folders.toSorted());
+  const all = [...folders, ...tools.map((tool) => `tools/${tool}`)];
+  expect(listed.toSorted()).toEqual(all.toSorted());
 });
 
 test("the named scripts exist", () => {
@@ -46,7 +54,9 @@ test("the named scripts exist", () => {
 
 test("the named files exist", () => {
   const text = readme.text + development.text;
-  const named = [...text.matchAll(/`((?:test|src|\.ci)\/[\w./-]+)`/g)].map(([, path = ""]) => path);
+  const named = [...text.matchAll(/`((?:test|src|tools|\.ci)\/[\w./-]+)`/g)].map(
+    ([, path = ""]) => path,
+  );
   expect(named.length).toBeGreaterThan(50);
   expect(named.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
 });
@@ -74,7 +84,7 @@ describe("the life of a request, the glossary and what to edit", () => {
   });
 
   test("every named source file has a symbol to search for", () => {
-    const bare = [...development.text.matchAll(/`(src\/[\w./-]+\.ts)`(?! \()/g)].map(
+    const bare = [...development.text.matchAll(/`((?:src|tools)\/[\w./-]+\.ts)`(?! \()/g)].map(
       ([, file]) => file,
     );
     expect(bare).toEqual([]);

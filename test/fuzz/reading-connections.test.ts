@@ -9,8 +9,8 @@ import {
   FRAME,
   frame,
   headerBlock,
-} from "../../src/selftest/http2/http2-frames.ts";
-import { onStream } from "../../src/selftest/http2/http2-requests.ts";
+} from "../../tools/selftest/http2/http2-frames.ts";
+import { onStream } from "../../tools/selftest/http2/http2-requests.ts";
 
 const GET: readonly Field[] = [
   [":method", "GET"],

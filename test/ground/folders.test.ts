@@ -3,10 +3,10 @@ import { globSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { expect, it } from "vitest";
 
-const SOURCES = join(import.meta.dirname, "../../src");
+const ROOT = join(import.meta.dirname, "../..");
 const MOST_FILES = 20;
 
-const files = globSync("**/*.ts", { cwd: SOURCES });
+const files = globSync("{src,tools}/**/*.ts", { cwd: ROOT });
 
 /** Groups the files by `key`; returns the groups of more than `most`. */
 function crowded(key: (file: string) => string, most: number): Record<string, string[]> {

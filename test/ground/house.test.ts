@@ -23,6 +23,11 @@ const texts = new Map(
   ]),
 );
 
+/** The tools beside the product, held to the same manners. */
+const tools = globSync("../tools/**/*.ts", { cwd: SOURCES }).map(
+  (file) => [file, readFileSync(join(SOURCES, file), "utf8")] as const,
+);
+
 const IMPORT = /^(?:import|export) (?:type )?(?:\{([^}]*)\}|\* as \w+|\w+) from "([^"]+)";$/gm;
 
 interface Import {
@@ -96,8 +101,9 @@ const PACKED = /\.\.\.\{ ?\w/;
 
 it("no literal is packed, and no module is imported twice in one file", () => {
   expect(PACKED.test("return { ...{ name, kind }, path };")).toBe(true);
-  const packed = [...texts].filter(([, text]) => PACKED.test(text)).map(([file]) => file);
-  const twice = [...texts].flatMap(([file, text]) => {
+  const all = [...texts, ...tools];
+  const packed = all.filter(([, text]) => PACKED.test(text)).map(([file]) => file);
+  const twice = all.flatMap(([file, text]) => {
     const imports = text.replaceAll(/^export [^;]*;$/gm, "");
     const modules = importsOf(file, imports).map(({ module }) => module);
     const again = modules.filter((module, at) => modules.indexOf(module) !== at);

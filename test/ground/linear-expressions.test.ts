@@ -29,7 +29,7 @@ interface Found {
 const found: Found[] = [];
 const constructing = new Set<string>();
 
-for (const file of globSync("**/*.ts", { cwd: SOURCES })) {
+for (const file of globSync(["**/*.ts", "../tools/**/*.ts"], { cwd: SOURCES })) {
   collect(file, parseAst(readFileSync(join(SOURCES, file), "utf8"), { lang: "ts" }));
 }
 

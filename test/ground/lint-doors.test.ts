@@ -23,18 +23,12 @@ const OXLINT = join(ROOT, "node_modules/oxlint/bin/oxlint");
 const TSGOLINT = join(ROOT, "node_modules/.bin/tsgolint");
 const FEATURES = ["server", "credentials", "tokens", "policy", "upstream", "observe"];
 
-/** A place under src/, an import there, and part of the refusal; undefined if the import is legal. */
+/** A place, seen from src/, an import there, and part of the refusal; undefined if the import is legal. */
 type Case = readonly [at: string, line: string, refusal: string | undefined];
 
 /** Directions: for each place, what it may import and what it may not. */
 const features = FEATURES.map((feature) => `${feature}/part.ts`);
-const above = [
-  "config/load.ts",
-  "app/app.ts",
-  "selftest/check.ts",
-  "cli/serving/serve.ts",
-  "entry.ts",
-];
+const above = ["config/load.ts", "app/app.ts", "cli/serving/serve.ts", "entry.ts"];
 type Names = readonly string[];
 const DIRECTIONS: readonly (readonly [at: string, may: Names, mayNot: Names])[] = [
   ["lib/a.ts", ["lib/b.ts"], ["core/word.ts", ...features, ...above]],
@@ -46,20 +40,7 @@ const DIRECTIONS: readonly (readonly [at: string, may: Names, mayNot: Names])[] 
   ]),
   ["config/a.ts", ["lib/b.ts", "core/word.ts", ...features], above.slice(1)],
   ["app/app.ts", ["lib/b.ts", "core/word.ts", ...features, "config/load.ts"], above.slice(2)],
-  [
-    "selftest/a.ts",
-    ["lib/b.ts", "core/word.ts", "upstream/part.ts", "selftest/check.ts"],
-    [
-      ...features.filter((feature) => feature !== "upstream/part.ts"),
-      "config/load.ts",
-      "app/app.ts",
-    ],
-  ],
-  [
-    "cli/a.ts",
-    ["core/word.ts", ...features, "config/load.ts", "app/app.ts", "selftest/check.ts"],
-    ["entry.ts"],
-  ],
+  ["cli/a.ts", ["core/word.ts", ...features, "config/load.ts", "app/app.ts"], ["entry.ts"]],
   ["entry.ts", ["cli/serving/serve.ts", "app/app.ts"], []],
   ["unplanned/a.ts", ["lib/b.ts", "core/word.ts"], [...features, ...above]],
 ];
@@ -73,6 +54,7 @@ const DOORS: readonly (readonly [library: string, inside: Names, outside: string
   ["pino", ["observe/a.ts"], "app/app.ts"],
   ["zod", ["config/a.ts"], "cli/a.ts"],
   ["yaml", ["config/a.ts", "lib/files/positioned-yaml.ts"], "lib/a.ts"],
+  ["smol-toml", [], "cli/a.ts"],
   ["bcryptjs", ["credentials/a.ts"], "tokens/a.ts"],
   ["selfsigned", ["server/tls/development-certificate.ts"], "server/a.ts"],
 ];
@@ -89,7 +71,37 @@ function specifier(target: string, at: string): string {
   return `${"../".repeat(at.split("/").length - 1) || "./"}${target}`;
 }
 
+/** The tools beside the product: only the table of commands may import them, and they may import little of src. */
+const TOOLS: readonly Case[] = [
+  ["cli/run.ts", 'await import("@sallyport/selftest");', undefined],
+  ["cli/a.ts", 'await import("@sallyport/selftest");', "door: @sallyport "],
+  ["app/app.ts", 'import "@sallyport/migrate";', "door: @sallyport "],
+  [
+    "cli/run.ts",
+    'import "../../tools/selftest/selftest.ts";',
+    "may not import a tool by its path.",
+  ],
+  ["lib/a.ts", 'import "../../tools/selftest/selftest.ts";', "may not import a tool by its path."],
+  ...["lib/b.ts", "cli/command.ts", "cli/arguments.ts", "cli/terminal/format.ts"].map(
+    (target): Case => ["../tools/selftest/a.ts", `import "../../src/${target}";`, undefined],
+  ),
+  ...["core/word.ts", ...features, ...above, "cli/run.ts"].map((target): Case => [
+    "../tools/selftest/a.ts",
+    `import "../../src/${target}";`,
+    "may import of src only",
+  ]),
+  ["../tools/selftest/a.ts", 'await import("../../src/app/app.ts");', "may import of src only"],
+  ["../tools/selftest/deep/a.ts", 'import "../../../src/core/word.ts";', "may import of src only"],
+  ["../tools/selftest/a.ts", 'import "../migrate/nginx.ts";', "may not import another tool."],
+  ["../tools/selftest/a.ts", 'import "@sallyport/migrate";', "door: @sallyport "],
+  ["../tools/selftest/a.ts", 'import "yaml";', "door: yaml "],
+  ["../tools/selftest/a.ts", 'import { Agent } from "node:http";', "costly: of node:http "],
+  ["../tools/migrate/a.ts", 'import "yaml";', undefined],
+  ["../tools/migrate/a.ts", 'import "smol-toml";', undefined],
+];
+
 const CASES: readonly Case[] = [
+  ...TOOLS,
   ...DIRECTIONS.flatMap(([at, may, mayNot]) => [
     ...may.map((target): Case => [at, `import "${specifier(target, at)}";`, undefined]),
     ...mayNot.map((target): Case => {
@@ -181,7 +193,7 @@ beforeAll(() => {
   }
   for (const [at, text] of [...ORDINARY, ...POINTING_BACK])
     writeFileSync(join(tree, "src", at), text);
-  const run = spawnSync(process.execPath, [OXLINT, "--format", "json", "src"], {
+  const run = spawnSync(process.execPath, [OXLINT, "--format", "json", "src", "tools"], {
     cwd: tree,
     encoding: "utf8",
     env: { ...process.env, OXLINT_TSGOLINT_PATH: TSGOLINT },
@@ -198,7 +210,7 @@ afterAll(() => {
 function refusalsAt(at: string, line: number): (string | undefined)[] {
   return report.diagnostics
     .filter(({ code }) => code === "eslint(no-restricted-imports)")
-    .filter(({ filename }) => filename === `src/${at}`)
+    .filter(({ filename }) => filename === join("src", at))
     .filter(({ labels }) => labels[0]?.span.line === line)
     .map(({ help }) => help);
 }
@@ -207,7 +219,7 @@ it("exits with an error if an import is refused", () => {
   expect(status).toBe(1);
 });
 
-it.each(CASES)("src/%s: %s → %s", (at, line, refusal) => {
+it.each(CASES)("%s: %s → %s", (at, line, refusal) => {
   const lineNumber = (FILES.get(at) ?? []).findIndex(([, text]) => text === line) + 1;
   const refusals = refusalsAt(at, lineNumber);
   expect(refusals).toEqual(refusal === undefined ? [] : [expect.stringContaining(refusal)]);
@@ -223,6 +235,16 @@ it.each(ORDINARY)("src/%s: %j → %s", (at, _text, rule) => {
 it("types may point back: they make no cycle", () => {
   const files = report.diagnostics.filter(({ code }) => code?.includes("no-cycle"));
   expect(files.map(({ filename }) => filename)).not.toContain("src/core/yin.ts");
+});
+
+/** The linter cannot tell `await import(…)` from an import that is loaded at once. */
+it("src loads each tool only when its command is called", () => {
+  const imports = globSync("**/*.ts", { cwd: join(ROOT, "src") }).flatMap((path) =>
+    [...readFileSync(join(ROOT, "src", path), "utf8").matchAll(/.*"@sallyport\/.*/g)].map(
+      ([line]) => [path, line.includes('await import("@sallyport/')],
+    ),
+  );
+  expect(imports).toEqual(globSync("tools/*/", { cwd: ROOT }).map(() => ["cli/run.ts", true]));
 });
 
 /** The linter checks names in import lines only, so it would accept `(await import(…)).mintPermit`. */

@@ -18,7 +18,7 @@ function placesIn(cell = ""): { readonly file: string; readonly symbols: readonl
 }
 
 const listed = new Set(rows.flatMap((row) => placesIn(row["where"]).map(({ file }) => file)));
-const sources = globSync("src/**/*.ts", { cwd: ROOT }).map((file) => ({
+const sources = globSync("{src,tools}/**/*.ts", { cwd: ROOT }).map((file) => ({
   file,
   // Comments may name what they please.
   text: readFileSync(join(ROOT, file), "utf8").replaceAll(/\/\*\*.*?\*\/|\/\/ .*$/gms, ""),

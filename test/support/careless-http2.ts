@@ -9,7 +9,7 @@ import {
   type Frame,
   FrameReader,
   headerBlock,
-} from "../../src/selftest/http2/http2-frames.ts";
+} from "../../tools/selftest/http2/http2-frames.ts";
 
 const PREFACE_BYTES = 24;
 

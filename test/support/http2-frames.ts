@@ -8,7 +8,7 @@ import {
   type Frame,
   FrameReader,
   headerBlock,
-} from "../../src/selftest/http2/http2-frames.ts";
+} from "../../tools/selftest/http2/http2-frames.ts";
 
 export { END_HEADERS, END_STREAM, FRAME, frame, headerBlock };
 

@@ -6,6 +6,8 @@ const REFUSALS = new Set([400, 405, 408, 411, 413, 414, 417, 421, 426, 431, 501,
 const REFUSED_OR_UNAUTHORIZED = new Set([...REFUSALS, 401, 403]);
 /** Not found; the response may come from the deployment or the backend. */
 const NOT_FOUND = 404;
+/** Redirects, with which some proxies send a caller without a token to a login. */
+const TO_LOGIN = new Set([302, 303, 307]);
 
 /** Returns whether the status refuses the request itself. */
 export function isRefusal(status: number): boolean {
@@ -58,6 +60,9 @@ function judgeAbsence(observed: Observed, statuses: ReadonlySet<number>): Judgem
     return observed.arrived === undefined
       ? skip(`404, which may be the backend's; ${UNSEEN}`)
       : pass(responseWords(observed));
+  }
+  if (TO_LOGIN.has(first.status) && statuses === REFUSED_OR_UNAUTHORIZED && observed.arrived) {
+    return pass(responseWords(observed));
   }
   return fail(responseWords(observed));
 }
@@ -142,7 +147,7 @@ export function withoutToken({ token }: Pick<Target, "token">): Expectation {
     return names.length === 0
       ? pass("arrived without the token")
       : fail(
-          `the backend got the token in ${names.join(", ")}; does the route set forwardAuthorization: keep?`,
+          `the backend got the token in ${names.join(", ")}; is that meant, as by forwardAuthorization: keep?`,
         );
   });
 }

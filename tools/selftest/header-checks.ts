@@ -56,38 +56,47 @@ function http1Bytes(
   return request([line, ...hosts, authorization(target), ...headers]);
 }
 
-/** Headers that only Sallyport may set, sent by the client in every way. */
+/** Headers that only the proxy may set, sent by the client in every way. */
 export function forgeryChecks(target: Target, writer: RequestWriter): Check[] {
   const forged = (mark: string): string[] => forgedIdentities(target, mark);
   const path = (mark: string): string => protectedPath(target, mark);
   const token = authorization(target);
   const forging = (name: string, bytes: (mark: string) => string, skip?: string): Check =>
     single(`headers/${name}`, withoutForgery, bytes, skip);
-  const getting = (name: string, headers: (mark: string) => string[]): Check =>
-    forging(name, (mark) => writer.get(target, path(mark), [token, ...headers(mark)]));
+  const getting = (name: string, headers: (mark: string) => string[], skip?: string): Check =>
+    forging(name, (mark) => writer.get(target, path(mark), [token, ...headers(mark)]), skip);
   const http1Only = (...checks: Check[]): Check[] => (writer === HTTP1 ? checks : []);
   const { publicPath, identityNames } = target;
   const named = ["Connection: close", ...identityNames].join(", ");
+  const unnamed = identityNames.length === 0 ? "--identity is not set" : undefined;
   return [
-    getting("identity", forged),
+    getting("identity", forged, unnamed),
     forging(
       "identity-on-public-path",
       (mark) => writer.get(target, `${publicPath ?? "/"}selftest-${mark}/attack`, forged(mark)),
-      publicPath === undefined ? "--public is not set" : undefined,
+      publicPath === undefined ? "--public is not set" : unnamed,
     ),
     ...http1Only(
-      forging("identity-named-in-connection", (mark) =>
-        http1Bytes(target, mark, [named, ...forged(mark)]),
+      forging(
+        "identity-named-in-connection",
+        (mark) => http1Bytes(target, mark, [named, ...forged(mark)]),
+        unnamed,
       ),
     ),
-    forging(`identity-on-${writer.webSocketName.toLowerCase()}`, (mark) =>
-      writer.webSocket(target, path(mark), [token, ...forged(mark)]),
+    forging(
+      `identity-on-${writer.webSocketName.toLowerCase()}`,
+      (mark) => writer.webSocket(target, path(mark), [token, ...forged(mark)]),
+      unnamed,
     ),
-    forging("identity-with-expect", (mark) =>
-      writer.post(target, path(mark), [token, EXPECT, ...forged(mark)]),
+    forging(
+      "identity-with-expect",
+      (mark) => writer.post(target, path(mark), [token, EXPECT, ...forged(mark)]),
+      unnamed,
     ),
-    forging("identity-as-trailer", (mark) =>
-      writer.post(target, path(mark), [token], forged(mark)),
+    forging(
+      "identity-as-trailer",
+      (mark) => writer.post(target, path(mark), [token], forged(mark)),
+      unnamed,
     ),
     ...http1Only(identityKept(target, (mark) => http1Bytes(target, mark, [named]))),
     getting("forwarded", forwarded),

@@ -1,4 +1,4 @@
-import { UsageError } from "../command.ts";
+import { UsageError } from "../../src/cli/command.ts";
 import {
   listenAddress,
   Migration,

@@ -10,8 +10,8 @@ import {
   unlessEmpty,
   wordsIn,
 } from "./migration.ts";
-import { isJsonObject } from "../../lib/text/strict-json.ts";
-import { UsageError } from "../command.ts";
+import { isJsonObject } from "../../src/lib/text/strict-json.ts";
+import { UsageError } from "../../src/cli/command.ts";
 
 /** Translates upstreams, public paths and groups. */
 function routes(settings: Settings, to: Migration): void {

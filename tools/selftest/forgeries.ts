@@ -5,14 +5,19 @@ import {
   sign,
   type SignKeyObjectInput,
 } from "node:crypto";
-import { IDENTITY_PRESETS } from "../upstream/headers/identity-headers.ts";
 import type { Target } from "./deployment.ts";
 import { FORGED_ADDRESS, forgery } from "./expectations.ts";
 
-/** Headers that Sallyport can be configured to set. */
-export const PRESET_NAMES: readonly string[] = Object.values(IDENTITY_PRESETS).flatMap((preset) =>
-  Object.values(preset),
-);
+/** The headers with which Sallyport can name the caller to a backend, by the names of its presets. */
+export const SALLYPORT_NAMES = [
+  "X-Auth-Subject",
+  "X-Auth-Groups",
+  "X-Auth-Issuer",
+  "X-Forwarded-User",
+  "X-Forwarded-Groups",
+  "X-Remote-User",
+  "X-Remote-Groups",
+] as const;
 
 /**
  * Returns spellings that some servers treat as the same name: CGI, WSGI and PHP do not distinguish `-`, `_` and `.`.

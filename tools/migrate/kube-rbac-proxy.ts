@@ -1,6 +1,6 @@
 import { parseAllDocuments } from "yaml";
-import { isJsonObject } from "../../lib/text/strict-json.ts";
-import { UsageError } from "../command.ts";
+import { isJsonObject } from "../../src/lib/text/strict-json.ts";
+import { UsageError } from "../../src/cli/command.ts";
 import {
   listenAddress,
   Migration,

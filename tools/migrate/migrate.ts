@@ -1,13 +1,11 @@
 import { readFileSync } from "node:fs";
 import { text as textOf } from "node:stream/consumers";
 import { Document, isMap, isScalar, isSeq, visit } from "yaml";
-import { pathName } from "../../config/path-problem.ts";
-import { validate } from "../../config/validate.ts";
-import { codeOrMessage } from "../../lib/text/error-code.ts";
-import { printable } from "../../lib/text/printable.ts";
-import { parseFlags } from "../arguments.ts";
-import { type Command, EXIT, type Terminal, UsageError } from "../command.ts";
-import { formatFrom, type Marks, marksFor } from "../terminal/format.ts";
+import { codeOrMessage } from "../../src/lib/text/error-code.ts";
+import { printable } from "../../src/lib/text/printable.ts";
+import { parseFlags } from "../../src/cli/arguments.ts";
+import { type Command, EXIT, type Terminal, UsageError } from "../../src/cli/command.ts";
+import { formatFrom, type Marks, marksFor } from "../../src/cli/terminal/format.ts";
 import { fromKubeRbacProxy } from "./kube-rbac-proxy.ts";
 import type { Draft, Migration, ReportLine, Sources } from "./migration.ts";
 import { fromNginx } from "./nginx.ts";
@@ -21,8 +19,7 @@ const TRANSLATORS: Readonly<Record<(typeof KINDS)[number], (sources: Sources) =>
   nginx: fromNginx,
 };
 
-export const migrate: Command = {
-  help: `Usage: sallyport migrate --from PROXY [options]
+const HELP = `Usage: sallyport migrate --from PROXY [options]
 
 Translates the configuration of another proxy. Prints config.yaml on standard output, and on standard error
 which settings carry over, which ones change, and which ones do not carry over and why. Secrets are neither
@@ -36,46 +33,55 @@ read nor printed. The guides in docs/migration describe the other steps.
       --strict              exit code 1 if a setting does not carry over
   -h, --help                this text
 
-For oauth2-proxy, the environment variables OAUTH2_PROXY_… are read, too.`,
-  async run(args, terminal) {
-    const text = { type: "string" } as const;
-    const flags = parseFlags(joined(args), {
-      from: text,
-      file: text,
-      flags: text,
-      format: text,
-      strict: { type: "boolean" },
-    });
-    if (flags.from === undefined) throw new UsageError("--from is missing");
-    const kind = formatFrom(flags.from, KINDS, "--from");
-    const format = formatFrom(flags.format, ["text", "json"]);
-    const file = flags.file === undefined ? undefined : await read(flags.file, terminal);
-    const sources = { file, flags: flags.flags, env: terminal.env };
-    const migration = TRANSLATORS[kind](sources);
-    reportRefusals(migration, terminal);
-    const { configuration, report } = migration;
-    if (format === "json") {
-      terminal.out(`${JSON.stringify({ configuration, report }, undefined, 2)}\n`);
-    } else {
-      terminal.out(configurationText(configuration, kind));
-      terminal.err(reportText(report, marksFor(terminal)));
-    }
-    const lost = report.some(({ result }) => result === "lost");
-    return flags.strict === true && lost ? EXIT.failed : EXIT.done;
-  },
-};
+For oauth2-proxy, the environment variables OAUTH2_PROXY_… are read, too.`;
+
+/** Finds the keys that `check` will refuse in a configuration, each with the reason. */
+type FindRefusals = (
+  configuration: unknown,
+  env: Terminal["env"],
+) => Iterable<readonly [key: string, why: string]>;
 
 /**
- * Reports what `check` will refuse in the translated configuration: what the other proxy allows is sometimes a way around
- * its own protection, which only the operator can close.
+ * @param refusalsIn looks through the translated configuration: what the other proxy allows is sometimes a way around its
+ * own protection, which only the operator can close.
  */
-function reportRefusals(to: Migration, { env }: Terminal): void {
-  const written: unknown = JSON.parse(JSON.stringify(to.configuration));
-  const { problems } = validate(written, [], { env, directory: process.cwd() });
-  for (const { path, message, hint } of problems) {
-    const more = hint === undefined ? "" : ` (${hint})`;
-    to.changed(pathName(path), `sallyport check refuses this: ${message}${more}`);
+export function createMigrate(refusalsIn: FindRefusals): Command {
+  return { help: HELP, run: (args, terminal) => translate(args, terminal, refusalsIn) };
+}
+
+async function translate(
+  args: readonly string[],
+  terminal: Terminal,
+  refusalsIn: FindRefusals,
+): Promise<number> {
+  const text = { type: "string" } as const;
+  const flags = parseFlags(joined(args), {
+    from: text,
+    file: text,
+    flags: text,
+    format: text,
+    strict: { type: "boolean" },
+  });
+  if (flags.from === undefined) throw new UsageError("--from is missing");
+  const kind = formatFrom(flags.from, KINDS, "--from");
+  const format = formatFrom(flags.format, ["text", "json"]);
+  const file = flags.file === undefined ? undefined : await read(flags.file, terminal);
+  const sources = { file, flags: flags.flags, env: terminal.env };
+  const migration = TRANSLATORS[kind](sources);
+  // As `check` reads it from the file: without members that are undefined.
+  const written: unknown = JSON.parse(JSON.stringify(migration.configuration));
+  for (const [key, why] of refusalsIn(written, terminal.env)) {
+    migration.changed(key, `sallyport check refuses this: ${why}`);
   }
+  const { configuration, report } = migration;
+  if (format === "json") {
+    terminal.out(`${JSON.stringify({ configuration, report }, undefined, 2)}\n`);
+  } else {
+    terminal.out(configurationText(configuration, kind));
+    terminal.err(reportText(report, marksFor(terminal)));
+  }
+  const lost = report.some(({ result }) => result === "lost");
+  return flags.strict === true && lost ? EXIT.failed : EXIT.done;
 }
 
 /** The value of `--flags` begins with a dash itself, so the parser needs the form `--flags=…`. */

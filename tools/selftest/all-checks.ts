@@ -11,7 +11,7 @@ import {
 } from "./check-result.ts";
 import { exchange, type Exchanged, HTTP1, type Peer } from "./raw-exchange.ts";
 import { arrives, fail, isRefusal, pass, skip } from "./expectations.ts";
-import { PRESET_NAMES, tokenParts } from "./forgeries.ts";
+import { tokenParts } from "./forgeries.ts";
 import { exchangeHttp2, offersHttp2 } from "./http2/framed-session.ts";
 import { http2FramingChecks } from "./http2/http2-framing-checks.ts";
 import { http2HeaderChecks } from "./http2/http2-header-checks.ts";
@@ -189,12 +189,12 @@ function named(name: string, { verdict, seen }: Judgement): Result {
  */
 export async function runAllChecks(
   peer: Peer,
-  aim: Omit<Target, "identityNames" | "seenIdentity">,
+  aim: Omit<Target, "seenIdentity">,
   witness: Witness,
   report: (result: Result) => void,
 ): Promise<void> {
   const run = new Run(peer, witness);
-  const first: Target = { ...aim, identityNames: PRESET_NAMES, seenIdentity: [] };
+  const first: Target = { ...aim, seenIdentity: [] };
   const { result, arrival } = await run.begin(first);
   report(result);
 
@@ -202,9 +202,10 @@ export async function runAllChecks(
   const seenIdentity = (arrival?.fields ?? [])
     .filter(([, value]) => value === subject)
     .map(([name]) => name);
-  const known = new Set(PRESET_NAMES.map((name) => name.toLowerCase()));
+  const known = new Set(aim.identityNames.map((name) => name.toLowerCase()));
   const unknown = seenIdentity.filter((name) => !known.has(name.toLowerCase()));
-  const target: Target = { ...first, identityNames: [...PRESET_NAMES, ...unknown], seenIdentity };
+  const identityNames = [...aim.identityNames, ...unknown];
+  const target: Target = { ...aim, identityNames, seenIdentity };
 
   let why = result.verdict === "FAIL" ? "a valid request did not succeed" : undefined;
   for (const check of allChecks(target, await http2Of(peer))) {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
-import { codeOrMessage } from "../lib/text/error-code.ts";
+import { codeOrMessage } from "../../src/lib/text/error-code.ts";
 import { type Answer, readAnswers } from "./answers.ts";
 import type { Expectation, Observed } from "./check-result.ts";
 import { chunked, request, type Target } from "./deployment.ts";

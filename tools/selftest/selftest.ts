@@ -2,21 +2,17 @@ import { createPublicKey, type KeyObject, type webcrypto } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isIP, type ListenOptions } from "node:net";
 import type { ConnectionOptions } from "node:tls";
-import { withProgress } from "./terminal/progress.ts";
-import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
-import { runAllChecks } from "../selftest/all-checks.ts";
-import type { Result, Verdict } from "../selftest/check-result.ts";
-import {
-  KEY_PATH,
-  type RecordingBackend,
-  startRecordingBackend,
-} from "../selftest/recording-backend.ts";
-import { ECHO_SHAPE, ECHO_WITNESS, NO_WITNESS, recordingWitness } from "../selftest/answers.ts";
-import { listen } from "../config/schema/fields.ts";
-import { durationFlag, parseFlags } from "./arguments.ts";
-import { formatFrom } from "./terminal/format.ts";
-import type { Peer } from "../selftest/raw-exchange.ts";
-import { systemCode } from "../lib/text/error-code.ts";
+import { withProgress } from "../../src/cli/terminal/progress.ts";
+import { type Command, EXIT, type Terminal, UsageError } from "../../src/cli/command.ts";
+import { SALLYPORT_NAMES } from "./forgeries.ts";
+import { runAllChecks } from "./all-checks.ts";
+import type { Result, Verdict } from "./check-result.ts";
+import { KEY_PATH, type RecordingBackend, startRecordingBackend } from "./recording-backend.ts";
+import { ECHO_SHAPE, ECHO_WITNESS, NO_WITNESS, recordingWitness } from "./answers.ts";
+import { durationFlag, parseFlags } from "../../src/cli/arguments.ts";
+import { formatFrom } from "../../src/cli/terminal/format.ts";
+import type { Peer } from "./raw-exchange.ts";
+import { systemCode } from "../../src/lib/text/error-code.ts";
 
 /** The options of `selftest`. */
 export interface SelftestOptions {
@@ -33,12 +29,15 @@ export interface SelftestOptions {
   readonly publicPath: string | undefined;
   /** A suffix of paths that require no token, such as `.css`. */
   readonly publicSuffix: string | undefined;
+  /** Names of the headers that identify the caller to the backend. */
+  readonly identityNames: readonly string[];
   readonly publicKeys: readonly KeyObject[];
 }
 
 const text = { type: "string" } as const;
 const FLAGS = {
   url: text,
+  against: text,
   token: text,
   "token-file": text,
   ca: text,
@@ -48,6 +47,7 @@ const FLAGS = {
   protected: text,
   public: text,
   "public-suffix": text,
+  identity: { type: "string", multiple: true },
   jwks: text,
   timeout: text,
   format: text,
@@ -60,12 +60,15 @@ const FLAGS = {
  */
 export function readOptions(args: readonly string[]): SelftestOptions {
   const flags = parseFlags(args, FLAGS);
-  const { backend = [], echo } = flags;
+  const { backend = [], echo, against, identity = [] } = flags;
   const format = formatFrom(flags.format, ["text", "json"]);
   if (backend.length > 0 && echo !== undefined) {
     throw new UsageError("--backend and --echo exclude each other");
   }
-  const url = urlOf(flags.url);
+  if (flags.url !== undefined && against !== undefined) {
+    throw new UsageError("--url and --against exclude each other");
+  }
+  const url = against === undefined ? urlOf("--url", flags.url) : urlOf("--against", against);
   return {
     peer: {
       host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
@@ -81,15 +84,19 @@ export function readOptions(args: readonly string[]): SelftestOptions {
     protectedPath: folder("--protected", flags.protected ?? echo ?? "/"),
     publicPath: flags.public === undefined ? undefined : folder("--public", flags.public),
     publicSuffix: suffixOf(flags["public-suffix"]),
+    identityNames: [
+      ...(against === undefined ? SALLYPORT_NAMES : []),
+      ...identity.map(fieldNameOf),
+    ],
     publicKeys: flags.jwks === undefined ? [] : keysIn(flags.jwks),
   };
 }
 
-function urlOf(given: string | undefined): URL {
+function urlOf(flag: string, given: string | undefined): URL {
   const url = given === undefined ? null : URL.parse(given);
   const bare = url !== null && url.pathname === "/" && `${url.search}${url.hash}` === "";
   if (!bare || !/^https?:$/.test(url.protocol) || `${url.username}${url.password}` !== "") {
-    throw new UsageError("--url needs an http or https URL without a path: https://host:8443");
+    throw new UsageError(`${flag} needs an http or https URL without a path: https://host:8443`);
   }
   return url;
 }
@@ -126,8 +133,10 @@ function tokenOf(flags: { readonly token?: string; readonly "token-file"?: strin
 
 function listenOptionsOf(given: string): ListenOptions {
   if (given.startsWith("unix:")) return { path: given.slice("unix:".length) };
-  const parsed = listen().safeParse(given);
-  if (parsed.success) return parsed.data;
+  const [, v6, name, digits] = /^(?:\[([\da-f:.]+)\]|([\w.-]+)):(\d+)$/i.exec(given) ?? [];
+  const host = v6 ?? name;
+  const port = Number(digits);
+  if (host !== undefined && port <= 65_535) return { host, port };
   throw new UsageError("--backend needs HOST:PORT or unix:PATH");
 }
 
@@ -135,6 +144,11 @@ function listenOptionsOf(given: string): ListenOptions {
 function suffixOf(given: string | undefined): string | undefined {
   if (given === undefined || /^[.~_-][A-Za-z0-9._~-]+$/.test(given)) return given;
   throw new UsageError("--public-suffix needs the end of a file name, such as .css");
+}
+
+function fieldNameOf(given: string): string {
+  if (/^[\w!#$%&'*+.^`|~-]+$/.test(given)) return given;
+  throw new UsageError("--identity needs the name of a header");
 }
 
 /** Returns a path to which names can be appended. */
@@ -183,11 +197,13 @@ const NOWHERE = "http://selftest.invalid";
 
 export const selftest: Command = {
   help: `Usage: sallyport selftest --url URL --token TOKEN [options]
+       sallyport selftest --against URL --token TOKEN [options]
 
 Attacks your own deployment with hand-written bytes: framing, paths, headers and tokens. Prints one line
 for each check: PASS, FAIL or SKIP, its name, and what happened. Exit code 1 if a check fails, else 0.
 
       --url URL             https://host:8443, or http if TLS ends in front of Sallyport
+      --against URL         the same for any other proxy, of which these options say what it protects, and how
       --token TOKEN         a valid token for the protected path
       --token-file FILE     reads the token from a file, so that no process list shows it
       --ca FILE             the CA certificate of the deployment, PEM
@@ -199,6 +215,8 @@ for each check: PASS, FAIL or SKIP, its name, and what happened. Exit code 1 if 
       --public PATH         a path that requires no token, for attacks through it
       --public-suffix END   a suffix of paths that require no token, such as .css of a route with a regular
                             expression; paths below the protected path that lack it require a token
+      --identity NAME       a header that tells the backend who the caller is; give it once for each. With --url, those of
+                            Sallyport's presets are known
       --jwks FILE           the public keys of the deployment (JWKS), to forge tokens with them
       --timeout DURATION    for each response (default: 5s)
       --format text|json    default: text

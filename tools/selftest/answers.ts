@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
-import { request } from "../lib/http/node-http.ts";
+import { request } from "../../src/lib/http/node-http.ts";
 import type { Arrival } from "./check-result.ts";
 import { pairs, type RecordingBackend } from "./recording-backend.ts";
 

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { ListenOptions, Socket } from "node:net";
-import { FirstBytes } from "../lib/http/first-bytes.ts";
-import { createServer } from "../lib/http/node-http.ts";
-import { nodeHttp2 } from "../lib/http/node-http2.ts";
+import { FirstBytes } from "../../src/lib/http/first-bytes.ts";
+import { createServer } from "../../src/lib/http/node-http.ts";
+import { nodeHttp2 } from "../../src/lib/http/node-http2.ts";
 import type { Arrival } from "./check-result.ts";
 
 /**
