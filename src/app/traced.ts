@@ -1,5 +1,5 @@
 import type { Observer } from "../core/observer.ts";
-import type { Tracing } from "../core/tracing.ts";
+import type { Tracing } from "../observe/tracing/opentelemetry.ts";
 import type { Intake } from "../server/request/intake.ts";
 
 /**

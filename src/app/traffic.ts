@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Change } from "../core/change.ts";
 import type { IssuerState } from "../core/status.ts";
-import type { Gate, UpstreamLoad } from "../core/request/gate.ts";
+import type { UpstreamLoad } from "../upstream/pool/upstreams.ts";
+import type { Gate } from "../server/request/gate.ts";
 import type { PublishRevocations } from "../core/revocation.ts";
-import type { Tracing } from "../core/tracing.ts";
+import type { Tracing } from "../observe/tracing/opentelemetry.ts";
 import { openTracing } from "../observe/tracing/open-tracing.ts";
 import type { ConnectionLedger } from "../server/listener/connection-ledger.ts";
 import type { ConnectionCounts } from "../server/listener/open-connections.ts";

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
+import { UNLIMITED } from "../../src/server/listener/connection-ledger.ts";
 import { createNetworks } from "../../src/lib/http/networks.ts";
 import { listen } from "../../src/server/listener/listen.ts";
 import type { ListenOptions } from "../../src/server/listener/listen-options.ts";

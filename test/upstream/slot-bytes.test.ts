@@ -2,7 +2,8 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
-import { Transfer, UNMETERED } from "../../src/core/request/transfer.ts";
+import { UNMETERED } from "../../src/server/listener/reading/fair-reading.ts";
+import { Transfer } from "../../src/core/request/transfer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Slot } from "../../src/upstream/pool/slot.ts";
 import { Upstream } from "../../src/upstream/pool/upstreams.ts";

@@ -1,7 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import type { Forwarder, Gate, TargetState, UpstreamLoad } from "../../core/request/gate.ts";
-import type { OpenStream } from "../../core/request/transfer.ts";
+import type { Forwarder } from "../../upstream/forward.ts";
+import type { TargetState } from "../../upstream/pool/target.ts";
+import type { UpstreamLoad } from "../../upstream/pool/upstreams.ts";
+import type { Gate } from "../../server/request/gate.ts";
+import type { OpenWebSocket } from "../../upstream/websocket/open-websocket.ts";
 import type { ListenChanges } from "../../server/listener/listen-options.ts";
 import { createIntake, type Intake } from "../../server/request/intake.ts";
 import type { Leased } from "../../lib/async/leased.ts";
@@ -97,7 +100,7 @@ export class Generations {
   }
 
   /** Returns the open WebSockets, including those of earlier gates. */
-  openWebSockets(): OpenStream[] {
+  openWebSockets(): OpenWebSocket[] {
     return this.#forwarders().flatMap((forwarder) => [...forwarder.openWebSockets()]);
   }
 

@@ -7,3 +7,6 @@ export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
   ...["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"],
   ...["http2-settings", "te"],
 ]);
+
+/** The names of the header fields of a trace (W3C Trace Context), in lower case. */
+export const TRACE_HEADERS: readonly string[] = ["traceparent", "tracestate"];

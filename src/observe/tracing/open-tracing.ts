@@ -1,5 +1,5 @@
 import type { Log } from "../../core/log.ts";
-import type { Tracing } from "../../core/tracing.ts";
+import type { Tracing } from "./opentelemetry.ts";
 import { readTracingSettings } from "./tracing-settings.ts";
 
 export interface TracingOptions {

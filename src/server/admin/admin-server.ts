@@ -1,13 +1,16 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { AdminResponse } from "../../core/admin-page.ts";
-import { type BufferedBytes, UNLIMITED } from "../../core/buffered-bytes.ts";
+import {
+  type BufferedBytes,
+  type ConnectionLedger,
+  UNLIMITED,
+} from "../listener/connection-ledger.ts";
 import { unmapAddress } from "../../lib/http/networks.ts";
 import { createServer } from "../../lib/http/node-http.ts";
 import { changeOptions, takeListeners } from "../../lib/node-internals/node-sockets.ts";
 import { adminResponse, type AdminSite, waitForResponse } from "./admin-pages.ts";
 import { failure } from "./state-pages.ts";
-import type { ConnectionLedger } from "../listener/connection-ledger.ts";
 import { createClientErrorHandler } from "../listener/client-error.ts";
 import { useLingeringClose } from "../listener/discard-body.ts";
 import { serializePipelined } from "../listener/pipelining.ts";

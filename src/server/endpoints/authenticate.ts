@@ -1,5 +1,6 @@
-import type { ClientReading, Transfer } from "../../core/request/transfer.ts";
-import type { Endpoint, EndpointCall } from "../../core/request/gate.ts";
+import type { ClientReading } from "../listener/reading/fair-reading.ts";
+import type { Transfer } from "../../core/request/transfer.ts";
+import type { Endpoint, EndpointCall } from "../request/gate.ts";
 import { type ErrorCode, GateError } from "../../core/request/errors.ts";
 import type { LoginService } from "../../core/login.ts";
 import type { Observer } from "../../core/observer.ts";

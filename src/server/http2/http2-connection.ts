@@ -1,7 +1,8 @@
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
-import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
-import type { ClientReading } from "../../core/request/transfer.ts";
+import type { BufferedBytes } from "../listener/connection-ledger.ts";
+import type { BufferHolder } from "../../core/request/transfer.ts";
+import type { ClientReading } from "../listener/reading/fair-reading.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
 import { callEach } from "../../lib/async/isolation.ts";

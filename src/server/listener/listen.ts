@@ -24,28 +24,6 @@ import { createClientErrorHandler } from "./client-error.ts";
 import { serializePipelined } from "./pipelining.ts";
 import { refusePlainHttp } from "./refuse-socket.ts";
 
-export interface Listener {
-  readonly address: string;
-  readonly port: number;
-  /**
-   * Applies new limits, timeouts and another certificate. Cannot change the address or `limits.headerBytes`, nor switch to
-   * or from plain HTTP. Throws the error of OpenSSL if the certificate is unusable, and then changes nothing.
-   */
-  change(changes: ListenChanges): void;
-  /** Makes responses that have not begun announce that their connection will close. */
-  announceClose(): void;
-  /** Stops accepting connections; resolves when the open ones have closed. */
-  close(): Promise<void>;
-  /** Closes idle connections. */
-  closeIdle(): void;
-  /** Answers pending requests with 503, and closes all other connections. */
-  refuseAll(): void;
-  /** The permitted requests that have not been answered completely. */
-  requests(): Iterable<RequestUnderWay>;
-  /** Closes all connections at once. */
-  closeAll(): void;
-}
-
 /**
  * The backlog of connections to accept; Linux caps it at `net.core.somaxconn`, 4,096 by default. Node accepts one
  * connection per turn of the event loop. With Node's default of 511, Linux drops more of them, and their clients retry
@@ -59,13 +37,14 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const server = createHttpServer(options, () => http2.offered);
   // The limit in bytes bounds the number of fields; Node's limit would hide fields instead of refusing them.
   server.maxHeadersCount = 0;
-  const listener = new HttpListener(server, http2, options);
+  const listener = new Listener(server, http2, options);
   attachHandlers(server, options);
   await listener.open();
   return listener;
 }
 
-class HttpListener implements Listener {
+/** Accepts connections, and ends them. */
+export class Listener {
   readonly #server: Server;
   readonly #http2: Http2Connections;
   readonly #options: ListenOptions;
@@ -144,6 +123,10 @@ class HttpListener implements Listener {
     );
   }
 
+  /**
+   * Applies new limits, timeouts and another certificate. Cannot change the address or `limits.headerBytes`, nor switch to
+   * or from plain HTTP. Throws the error of OpenSSL if the certificate is unusable, and then changes nothing.
+   */
   change({ tls, http2, limits, timeouts }: ListenChanges): void {
     const server = this.#server;
     this.#http2.change({ offered: http2, limits, timeouts });
@@ -154,6 +137,7 @@ class HttpListener implements Listener {
     server.setTimeout(timeouts.stall);
   }
 
+  /** Makes responses that have not begun announce that their connection will close. */
   announceClose(): void {
     for (const response of this.#responses()) {
       if (!response.headersSent) response.shouldKeepAlive = false;
@@ -161,16 +145,19 @@ class HttpListener implements Listener {
     this.#http2.announceClose();
   }
 
+  /** Stops accepting connections; resolves when the open ones have closed. */
   async close(): Promise<void> {
     await this.#sockets?.close();
   }
 
+  /** Closes idle connections. */
   closeIdle(): void {
     this.#server.closeIdleConnections();
     this.#firstBytes?.closeWaiting();
     this.#http2.close();
   }
 
+  /** The permitted requests that have not been answered completely. */
   *requests(): Iterable<RequestUnderWay> {
     for (const response of this.#responses()) {
       const { permit, transfer } = response;
@@ -183,6 +170,7 @@ class HttpListener implements Listener {
     for (const { carrier } of this.#connections) yield* responsesOn(carrier);
   }
 
+  /** Answers pending requests with 503, and closes all other connections. */
   refuseAll(): void {
     const { observer, realm } = this.#options;
     callEach(this.#connections, ({ carrier }) => {
@@ -196,6 +184,7 @@ class HttpListener implements Listener {
     });
   }
 
+  /** Closes all connections at once. */
   closeAll(): void {
     // Node's own `closeAllConnections` omits WebSockets, and connections with an unfinished TLS handshake.
     for (const { socket } of this.#connections) socket.destroy();

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
+import type { BufferedBytes } from "./connection-ledger.ts";
+import type { BufferHolder } from "../../core/request/transfer.ts";
 import { DeferredQueue } from "../../lib/async/end-of-turn.ts";
 import type { TrackedResponse } from "../request/tracked-response.ts";
 

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Answer } from "../../core/request/gate.ts";
+import type { Answer } from "../request/gate.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
 import { STATUS_CODES } from "../../lib/http/node-http.ts";

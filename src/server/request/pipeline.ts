@@ -1,5 +1,10 @@
-import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
-import type { Answer, Decision, Gate, UpgradeRequest } from "../../core/request/gate.ts";
+import type {
+  IncomingRequest,
+  TrackedOutgoing,
+  UpgradeRequest,
+} from "../../core/request/http-message.ts";
+import type { Answer, Gate } from "./gate.ts";
+import { decide, type Decision } from "./decide.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
@@ -7,7 +12,6 @@ import { isRefusalReason } from "../../core/request/outcome.ts";
 import { Permit } from "../../core/request/permit.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { errorAnswer, forGrpc, send, tellRate } from "./write-answer.ts";
-import { decide } from "./decide.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
 import { type Intake, requestIdOf } from "./intake.ts";
 import { CLIENT_GONE, outcomeOf, RequestContext } from "./request-context.ts";

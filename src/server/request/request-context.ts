@@ -1,7 +1,12 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Decision, DecisionContext, Gate, UpgradeRequest } from "../../core/request/gate.ts";
-import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
+import type {
+  IncomingRequest,
+  TrackedOutgoing,
+  UpgradeRequest,
+} from "../../core/request/http-message.ts";
+import type { Gate } from "./gate.ts";
+import type { Decision } from "./decide.ts";
 import type { Reason } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Outcome } from "../../core/request/outcome.ts";
@@ -15,7 +20,7 @@ export const CLIENT_GONE = 499;
 type Arrival = Pick<RequestContext, "started" | "gate" | "incoming" | "response" | "upgrade">;
 
 /** Everything known about one request, from its head to its log line. */
-export class RequestContext extends WheelEntry<RequestContext> implements DecisionContext {
+export class RequestContext extends WheelEntry<RequestContext> {
   /** Monotonic, in milliseconds. */
   readonly started: number;
   readonly incoming: IncomingRequest;

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { StreamEnd } from "../../core/request/outcome.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import type { Permit } from "../../core/request/permit.ts";
-import type { Revocations } from "../../core/revocation.ts";
+import type { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import { TimingWheel } from "../../lib/async/timing-wheel.ts";
@@ -15,7 +15,7 @@ export interface StreamEndsOptions {
     /** How long a stream may continue after its token has expired, in milliseconds; never after a revocation. */
     readonly grace: number;
   };
-  readonly revocations: Revocations;
+  readonly revocations: RevocationList;
   readonly realm: () => string;
   readonly clock: Clock;
   /** Called for each stream that was ended. */

@@ -8,7 +8,7 @@ import type { Upstream } from "../pool/upstreams.ts";
 import type { AnswerHandler, Connection, RequestControl } from "../http/connection.ts";
 import { BackendFault, failureOf, upstreamReason } from "../http/failures.ts";
 import type { Target } from "../pool/target.ts";
-import type { BufferedBytes } from "../../core/buffered-bytes.ts";
+import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
 
 /** The response is cut off after this many bytes, since it is discarded anyway. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
