@@ -29,7 +29,7 @@ async function start(connections: number, { proxyProtocol = false, http2 = false
     timeouts: { header: 5_000, request: 5_000, keepAlive: 5_000, stall: 5_000 },
     buffered: { ...UNLIMITED, open: () => undefined },
     reading,
-    ...{ nextId: () => 1, realm: () => "test", log: recordedLog() },
+    ...{ nextId: () => 1, rules: { current: { realm: "test" } }, log: recordedLog() },
     observer: {
       requestRefused: () => void (refused += 1),
       requestStarted: () => undefined,

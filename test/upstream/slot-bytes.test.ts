@@ -44,7 +44,7 @@ it("counts all data written to a backend that does not read, while the request h
   });
   slot.take();
   const socket = await deafBackend();
-  slot.connection = { socket, begin: () => false, writableNeedDrain: true };
+  slot.connection = { socket, writableNeedDrain: true };
   socket.write(Buffer.alloc(16 * MIB));
   expect(socket.writableLength).toBeGreaterThan(MIB);
   expect(slot.bufferedBytes).toBeGreaterThanOrEqual(socket.writableLength);

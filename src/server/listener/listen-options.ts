@@ -1,3 +1,4 @@
+import type { Challenges } from "../request/gate.ts";
 import type { BufferedBytes, ConnectionLedger } from "./connection-ledger.ts";
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
@@ -40,7 +41,7 @@ export interface ListenOptions {
   /** Shares the time for reading from clients. */
   readonly reading: FairReading;
   readonly nextId: () => number;
-  readonly realm: () => string;
+  readonly rules: Challenges;
   readonly observer: Pick<Observer, "requestRefused" | "requestStarted" | "requestFinished">;
   readonly log: Log;
 }

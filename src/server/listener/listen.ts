@@ -51,6 +51,8 @@ export class Listener {
   /** Undefined over TLS, where clients choose HTTP/2 by ALPN instead of beginning with it. */
   readonly #firstBytes: FirstBytes | undefined;
   readonly #connections: OpenConnections;
+  /** Node's own listeners of an accepted connection. */
+  readonly #begin: (socket: Socket) => void;
   #sockets: ListeningSockets | undefined;
 
   constructor(server: Server, http2: Http2Connections, options: ListenOptions) {
@@ -65,15 +67,20 @@ export class Listener {
         accept: (socket) => http2.accept(socket),
       });
     } else this.#acceptSecure(tls);
-    const begin = takeListeners(server, "connection");
+    this.#begin = takeListeners(server, "connection");
+    const { reading } = options;
     this.#connections = new OpenConnections(server, options, (connection) => {
       const { socket, client } = connection;
-      options.reading.accept(socket, client, () => {
-        if (tls === undefined) this.#carry(connection);
-        begin(socket);
-      });
+      if (reading.accept(socket, client)) this.#start(connection);
+      else reading.postpone(socket, () => this.#start(connection));
     });
     this.change({ ...options, tls: undefined });
+  }
+
+  /** Lets Node read a connection. */
+  #start(connection: Connection): void {
+    if (this.#options.tls === undefined) this.#carry(connection);
+    this.#begin(connection.socket);
   }
 
   /** Accepts the requests of connections whose TLS handshake is complete. */
@@ -172,11 +179,11 @@ export class Listener {
 
   /** Answers pending requests with 503, and closes all other connections. */
   refuseAll(): void {
-    const { observer, realm } = this.#options;
+    const { observer, rules } = this.#options;
     callEach(this.#connections, ({ carrier }) => {
       let refused = 0;
       for (const response of responsesOn(carrier)) {
-        if (!refuseUnderWay(response, "drain_timeout", realm())) continue;
+        if (!refuseUnderWay(response, "drain_timeout", rules.current.realm)) continue;
         observer.requestRefused("drain_timeout");
         refused += 1;
       }
@@ -193,19 +200,16 @@ export class Listener {
 
 /** Passes the server's events about requests to the pipeline. */
 function attachHandlers(server: Server, options: ListenOptions): void {
-  const { pipeline, observer, reading } = options;
-  const take = serializePipelined(
-    (request, response) => void pipeline.handle(request, response),
-    () => observer.requestRefused("pipelined"),
-    options.buffered,
-  );
-  const handle: typeof take = (request, response) => {
-    reading.charge(request.socket);
-    take(request, response);
-  };
-  server.on("request", handle);
+  const { pipeline, observer, buffered, reading } = options;
+  const onRequest = serializePipelined({
+    handler: pipeline,
+    refused: () => observer.requestRefused("pipelined"),
+    buffered,
+    reading,
+  });
+  server.on("request", onRequest);
   // The pipeline sends 100 Continue once the backend wants the body.
-  server.on("checkContinue", handle);
+  server.on("checkContinue", onRequest);
   server.on("checkExpectation", (request: IncomingMessage, response: TrackedResponse) => {
     if (request.socket.writableEnded) return;
     pipeline.refuse(request, response, new GateError("expectation_failed"));

@@ -16,7 +16,7 @@ import {
 import type { ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
 import type { RateLimit, RateVerdict } from "../../policy/rates/rate-limiter.ts";
 import type { Cors } from "../endpoints/cors.ts";
-import { refuseMisspeltLogin } from "../endpoints/authenticate.ts";
+import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
 import { bearerToken, refusalDescription, tokenIn } from "./request-token.ts";
 import type { IncomingRequest, UpgradeRequest } from "../../core/request/http-message.ts";
 import { admitsSpelling, pathReadings } from "../../lib/http/path/loose-path.ts";
@@ -55,6 +55,22 @@ function readingsBehind(
   const rest = matchPath.startsWith(stripPrefix) ? matchPath.slice(stripPrefix.length) : "";
   if (!BEGINS_WITH_TWO.test(rest)) return [];
   return pathReadings(rest).map((reading) => `${stripPrefix}${reading}`);
+}
+
+/** The path in another case, or with a suffix that some servers strip: a slash, an extension, a final dot, encoded blanks. */
+const OTHER_SPELLING = /^\/api\/authenticate(?:\/|\.[a-z0-9]*|%20)*$/i;
+const MOST_BEHIND = 16;
+
+/**
+ * Refuses another spelling of the login path: such a request holds a name and a password, which no backend may get.
+ *
+ * @throws GateError `no_route`.
+ */
+function refuseMisspeltLogin(matchPath: string): void {
+  // The length rules out most paths.
+  const behind = matchPath.length - AUTHENTICATE_PATH.length;
+  if (behind < 0 || behind > MOST_BEHIND || !OTHER_SPELLING.test(matchPath)) return;
+  throw new GateError("no_route", { reason: "login_misspelt" });
 }
 
 /** Counts a request among those in flight until its `release`. */

@@ -9,6 +9,7 @@ import type { Transfer } from "../../core/request/transfer.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import type { Forwarder } from "../../upstream/forward.ts";
 import type { Cors } from "../endpoints/cors.ts";
+import type { Intake } from "./intake.ts";
 
 /**
  * All parts that decide about a request, built together from one configuration. A request finishes on the gate on
@@ -81,4 +82,32 @@ export interface Endpoint {
   checkHead?(request: GateRequest, incoming: IncomingRequest): void;
   /** Returns the response, or throws the `GateError` to respond with. */
   answer(call: EndpointCall): Promise<Answer>;
+}
+
+/** Everything that handles requests under one configuration. A reload replaces it as a whole. */
+export interface Rules {
+  readonly gate: Gate;
+  readonly intake: Intake;
+  /** The `realm` in challenges. */
+  readonly realm: string;
+  /** Whether requests and WebSockets end with their token. */
+  readonly streams: {
+    readonly endWithToken: boolean;
+    /** How long they may continue after it has expired, in milliseconds; never after a revocation. */
+    readonly grace: number;
+  };
+}
+
+/** What is in force in one thread. */
+export interface RulesInForce {
+  readonly current: Rules;
+  /** Changes whenever a decision made before may no longer hold: with a reload, and with the keys of an issuer. */
+  readonly ruling: number;
+  /** Whether every answer closes its connection because the proxy is stopping. */
+  readonly draining: boolean;
+}
+
+/** What refuses a connection or a request needs of it. */
+export interface Challenges {
+  readonly current: Pick<Rules, "realm">;
 }

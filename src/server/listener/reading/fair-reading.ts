@@ -83,8 +83,8 @@ export class FairReading {
     return this.#waiting.connections;
   }
 
-  /** Starts an accepted connection: at once, or in its turn. */
-  accept(socket: Socket, name: string, begin: () => void): void {
+  /** Takes an accepted connection. @returns whether it may start now; otherwise call `postpone`. */
+  accept(socket: Socket, name: string): boolean {
     const client = this.#clients.of(name);
     client.open += 1;
     this.#owners.set(socket, client);
@@ -99,11 +99,24 @@ export class FairReading {
     const isLight = !this.#isBusy || !this.#waiting.isHeavy(client, this.#age);
     if (isLight && client.accepted.size === 0 && this.#mayStartNow(client)) {
       this.#started += 1;
-      this.#start(client, socket, begin);
-      return;
+      this.#start(client, socket);
+      return true;
     }
     if (!isLight) this.#onPostponed("accept", name, 1);
-    this.#postpone(client, socket, begin);
+    return false;
+  }
+
+  /** Stops reading an accepted connection, and begins it in its turn. */
+  postpone(socket: Socket, begin: () => void): void {
+    const client = this.#owners.get(socket);
+    if (client === undefined) return;
+    stopReading(socket);
+    client.accepted.set(socket, () => {
+      startReading(socket);
+      this.#start(client, socket);
+      begin();
+    });
+    this.#waiting.add(client);
   }
 
   /** Reads a connection through the socket that wraps it, since its TLS handshake is complete. */
@@ -170,19 +183,9 @@ export class FairReading {
     return this.#started < STARTS_PER_TURN + SERVED_PER_TURN && this.#shared.wasServed(bucket);
   }
 
-  #start(client: ReadingClient, socket: Socket, begin: () => void): void {
+  #start(client: ReadingClient, socket: Socket): void {
     this.#charge(client, UNITS.start);
-    begin();
-    if (!socket.destroyed) client.reading.add(socket);
-  }
-
-  #postpone(client: ReadingClient, socket: Socket, begin: () => void): void {
-    stopReading(socket);
-    client.accepted.set(socket, () => {
-      startReading(socket);
-      this.#start(client, socket, begin);
-    });
-    this.#waiting.add(client);
+    client.reading.add(socket);
   }
 
   /** Reads a connection to a backend for a client. */
