@@ -5,7 +5,7 @@ import type { UpstreamLoad } from "../upstream/pool/upstreams.ts";
 import type { Gate } from "../server/request/gate.ts";
 import type { PublishRevocations } from "../core/revocation.ts";
 import type { Tracing } from "../observe/tracing/opentelemetry.ts";
-import { openTracing } from "../observe/tracing/open-tracing.ts";
+import { openTracing } from "../observe/tracing/tracing-settings.ts";
 import type { ConnectionLedger } from "../server/listener/connection-ledger.ts";
 import type { ConnectionCounts } from "../server/listener/open-connections.ts";
 import { drain } from "../server/listener/draining.ts";
@@ -30,7 +30,7 @@ import {
 import type { ReloadStates } from "./reload/reload-states.ts";
 import { logoutWith } from "./revoking.ts";
 import { answerIn, type QueryName, type ThreadAnswers } from "./threads/thread-queries.ts";
-import { tracedObserver } from "./traced.ts";
+import { tracedObserver } from "./observation.ts";
 
 /** The options of a gate that the traffic itself sets. */
 type OwnOptions = "trustedKeys" | "logOut" | "reading" | "tracing" | "keysChanged";

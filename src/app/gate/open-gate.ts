@@ -104,7 +104,6 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const own = { ...limits, verifier, authorizers };
   const kept: KeptParts = { ...connectionsFor(options, before?.kept), ...own };
   const tokens = verifier.value.value;
-  const forwarder = kept.forwarder.value;
   const tokenFrom = endpointPlacesOf(configuration);
   const version = versionEndpoint(kept.version.value.value, tokenFrom);
   const parts = [
@@ -114,29 +113,30 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const keySet = keySetEndpoint(() => publishedKeys(options));
   const { issuer, revocation } = configuration.tokens;
   const logout = logoutEndpoint({ issuer, revoke: options.logOut, tokenFrom });
+  // In the order in which a request meets them.
   const gate: Gate = {
     acquire: () => leased.acquire(),
-    release: () => leased.release(),
+    tokensInUrls: tokenQueriesOf(configuration).length > 0,
+    cors: corsOf(configuration),
     endpoints: new Map([
       [AUTHENTICATE_PATH, authenticate],
       ...VERSION_PATHS.map((path) => [path, version] as const),
       ...(revocation.logout ? [[LOGOUT_PATH, logout] as const] : []),
       ...(configuration.tokens.jwks.publish ? [[KEY_SET_PATH, keySet] as const] : []),
     ]),
-    tokens,
-    describesRefusals: configuration.tokens.errorDescription,
-    tokensInUrls: tokenQueriesOf(configuration).length > 0,
     findRoute: createRouteTable(
       routes.map((route) => withAuthorizer(route, authorizers)),
       () => {
         throw ambiguous("header");
       },
     ),
+    tokens,
+    describesRefusals: configuration.tokens.errorDescription,
     authorize,
     letPass,
-    forwarder,
-    cors: corsOf(configuration),
+    forwarder: kept.forwarder.value,
     accessFields: accessFieldsOf(configuration),
+    release: () => leased.release(),
   };
   const opened: OpenGate = { gate, tokenCacheEntries: () => tokens.entries, kept, parts };
   const leased = new Leased(opened, () => {

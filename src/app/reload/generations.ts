@@ -12,7 +12,7 @@ import type { Networks } from "../../lib/http/networks.ts";
 import { intakeOptionsOf, realmOf, type ServerTls, stallOf } from "../gate/from-configuration.ts";
 import { openGate, type OpenGate } from "../gate/open-gate.ts";
 import type { GateOptions } from "../gate/gate-options.ts";
-import { tracedIntake } from "../traced.ts";
+import { tracedIntake } from "../observation.ts";
 import { warnUnknownClients } from "../client-warnings.ts";
 
 /** Everything that handles connections and requests under one configuration. A reload replaces it as a whole. */

@@ -27,9 +27,8 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 import type { Log } from "../../core/log.ts";
-import { TRACE_HEADERS } from "../../lib/http/connection-fields.ts";
-import type { TracingOptions } from "./open-tracing.ts";
-import type { TracingSettings } from "./tracing-settings.ts";
+import { TRACE_HEADERS } from "../../lib/http/header-values.ts";
+import type { TracingOptions, TracingSettings } from "./tracing-settings.ts";
 import type { Outcome } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { maskTokens } from "../log/redaction.ts";

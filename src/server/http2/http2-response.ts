@@ -11,7 +11,7 @@ import {
   handlesOf,
   type Http2Handles,
 } from "../../lib/node-internals/http2-handles.ts";
-import { CONNECTION_FIELDS } from "../../lib/http/connection-fields.ts";
+import { CONNECTION_FIELDS } from "../../lib/http/header-values.ts";
 import { lowerCase } from "../../lib/text/by-name.ts";
 
 /** Receives the events of a response's stream. */

@@ -12,19 +12,23 @@ import type { Cors } from "../endpoints/cors.ts";
 import type { Intake } from "./intake.ts";
 
 /**
- * All parts that decide about a request, built together from one configuration. A request finishes on the gate on
- * which it started, unless a newer gate would refuse it.
+ * All parts that decide about a request, built together from one configuration, in the order in which a request meets them. A
+ * request finishes on the gate on which it started, unless a newer gate would refuse it.
  */
 export interface Gate {
+  /** Keeps the parts open until `release`: a request holds its gate whenever it waits for something. */
+  acquire(): void;
+  /** Whether some route takes tokens from the query, so that URLs may contain one. */
+  readonly tokensInUrls: boolean;
+  /** Undefined if scripts of other origins may read nothing. */
+  readonly cors: Cors | undefined;
   /** Sallyport's own endpoints by canonical path. */
   readonly endpoints: ReadonlyMap<string, Endpoint>;
+  /** @throws GateError `bad_request` if a backend could read the headers as those of a stricter route. */
+  findRoute(request: RouteQuery): Route | undefined;
   readonly tokens: Pick<TokenVerifier, "verify">;
   /** Whether clients are told why a token was refused. */
   readonly describesRefusals: boolean;
-  /** Whether some route takes tokens from the query, so that URLs may contain one. */
-  readonly tokensInUrls: boolean;
-  /** @throws GateError `bad_request` if a backend could read the headers as those of a stricter route. */
-  findRoute(request: RouteQuery): Route | undefined;
   /** @throws or rejects with GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`. */
   authorize(
     request: GateRequest,
@@ -34,12 +38,8 @@ export interface Gate {
   /** On a route in monitor mode, permits as anonymous a request that would be refused. Throws for any other route. */
   letPass(request: GateRequest, route: Route): Permit;
   readonly forwarder: Forwarder;
-  /** Undefined if scripts of other origins may read nothing. */
-  readonly cors: Cors | undefined;
   /** Undefined if access lines have no additional fields. */
   readonly accessFields: AccessFields | undefined;
-  /** Keeps the parts open until `release`: a request holds its gate whenever it waits for something. */
-  acquire(): void;
   release(): void;
 }
 

@@ -6,7 +6,7 @@ import {
   applyUnderscorePolicy,
   type UnderscoreHeaders,
 } from "../../core/request/underscore-headers.ts";
-import { foldedName } from "../../lib/http/header-values.ts";
+import { foldedName, TRACE_HEADERS } from "../../lib/http/header-values.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import { comesFromProxies, DROPPED, FORWARDED_NAMES, identifiesCaller } from "./header-names.ts";
@@ -21,7 +21,6 @@ import type { Route } from "../../core/route/route.ts";
 import { FORBIDDEN_TRAILERS } from "./incoming-headers.ts";
 import { isSendableValue } from "../http1/response-parser.ts";
 import type { Tracing } from "../../observe/tracing/opentelemetry.ts";
-import { TRACE_HEADERS } from "../../lib/http/connection-fields.ts";
 
 const TRAILERS = /(?:^|,)[ \t]*trailers[ \t]*(?:$|,)/i;
 
