@@ -10,7 +10,7 @@ function limit(requests: number, withinMs: number, burst: number) {
     { by: "subject", requests, withinMs, burst },
     localArrivalTimes({ monotonic: () => now }),
   );
-  return { take: made.take, pass: (ms: number) => (now += ms) };
+  return { take: (caller: string) => made.take(caller), pass: (ms: number) => (now += ms) };
 }
 
 test("a burst passes at once, then one request per interval", () => {
