@@ -30,7 +30,7 @@ const LAYERS = ["lib", "core", ...FEATURES, "config", "app", "cli", "entry.ts"] 
 
 type Layer = (typeof LAYERS)[number];
 
-/** lib <- core <- features <- config <- app <- cli <- entry.ts; of a sibling, a feature knows types only. */
+/** lib <- core <- features <- config <- app <- cli <- entry.ts. Of a feature, `core` and its siblings know types only. */
 const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
   lib: [],
   core: ["lib"],
@@ -105,7 +105,7 @@ function house(layer: Layer | undefined, subject: string): Restriction[] {
       regex: other.endsWith(".ts")
         ? `^\\.{1,2}/(.*/)?${other.replace(".", "\\.")}$`
         : `^\\.{1,2}/(.*/)?${other}/`,
-      allowTypeImports: isFeature(layer) && isFeature(other),
+      allowTypeImports: (layer === "core" || isFeature(layer)) && isFeature(other),
       message: `direction: src/${subject} may not import ${other}.`,
     }),
   );

@@ -2,7 +2,7 @@ import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { AdminPage } from "../core/admin-page.ts";
 import type { Change } from "../core/change.ts";
 import type { IssuerState } from "../core/status.ts";
-import type { TargetState } from "../core/request/gate.ts";
+import type { TargetState } from "../upstream/pool/target.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { ReadinessCheck } from "../server/admin/state-pages.ts";
 import { probePage } from "../upstream/pool/probe.ts";

@@ -2,7 +2,7 @@ import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../config/snapshot.ts";
 import type { SnapshotFiles } from "../config/snapshot-files.ts";
 import { Identity } from "../core/request/identity.ts";
-import type { TokenVerifier } from "../core/request/token-verifier.ts";
+import type { TokenVerifier } from "../tokens/verify/verifier.ts";
 import {
   NAMED_REVOCATIONS,
   type PublishRevocations,
@@ -125,7 +125,7 @@ export function departedUsers(
 /** Revokes the tokens that an operator names. @param by the address of the operator. */
 export async function revokeNamed(
   { revocations: list, publish, clock, log }: Revoking,
-  tokens: TokenVerifier,
+  tokens: Pick<TokenVerifier, "verify">,
   query: RevocationQuery,
   by: string,
 ): Promise<RevocationResult> {
@@ -144,7 +144,7 @@ const DATED = orList(NAMED_REVOCATIONS.filter(({ dated }) => dated).map(({ word 
 /** @returns the revocations that the query names, or why it is invalid. */
 async function revocationsIn(
   { named, issuer, before: written, token }: RevocationQuery,
-  tokens: TokenVerifier,
+  tokens: Pick<TokenVerifier, "verify">,
   list: RevocationList,
   nowMs: number,
 ): Promise<readonly Revocation[] | string> {
@@ -172,7 +172,7 @@ async function revocationsIn(
 
 async function revocationOf(
   token: string,
-  tokens: TokenVerifier,
+  tokens: Pick<TokenVerifier, "verify">,
   list: RevocationList,
   nowMs: number,
 ): Promise<readonly Revocation[] | string> {

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { readFileSync } from "node:fs";
 import { namedFiles } from "../config/named-files.ts";
 import type { Configuration } from "../config/schema/configuration-schema.ts";
 import type { Snapshot } from "../config/snapshot.ts";
@@ -7,7 +8,6 @@ import type { Route } from "../core/route/route.ts";
 import { storeKindOf } from "../credentials/stores/store-kinds.ts";
 import type { FileContent } from "../lib/files/regular-file.ts";
 import { exposures } from "../lib/process-hardening.ts";
-import { openFileLimit } from "../lib/files/open-file-limit.ts";
 import { isExposed, isOpenToAll, isReplaceable } from "../lib/files/private-file.ts";
 import { issuerWarning, routeWarnings } from "../policy/route-warnings.ts";
 import { certificateWarnings } from "../server/tls/certificate.ts";
@@ -228,4 +228,20 @@ function fewOpenFiles(
   const connections = configuration.server.limits.connections;
   const needed = 2 * connections + OTHER_FILES;
   return allowed === undefined || allowed >= needed ? undefined : { allowed, needed };
+}
+
+/**
+ * Returns how many files, including sockets, this process may have open: the soft limit, which Node raises to the
+ * hard limit at start.
+ *
+ * @returns undefined if there is no /proc, Infinity if there is no limit.
+ */
+function openFileLimit(): number | undefined {
+  try {
+    const limits = readFileSync("/proc/self/limits", "latin1");
+    const soft = /^Max open files +(\d+|unlimited) /m.exec(limits)?.[1];
+    return soft === "unlimited" ? Infinity : soft === undefined ? undefined : Number(soft);
+  } catch {
+    return undefined;
+  }
 }

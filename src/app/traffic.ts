@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Change } from "../core/change.ts";
 import type { IssuerState } from "../core/status.ts";
-import type { Gate, UpstreamLoad } from "../core/request/gate.ts";
+import type { UpstreamLoad } from "../upstream/pool/upstreams.ts";
+import type { Gate } from "../server/request/gate.ts";
 import type { PublishRevocations } from "../core/revocation.ts";
-import type { Tracing } from "../core/tracing.ts";
-import { openTracing } from "../observe/tracing/open-tracing.ts";
+import type { Tracing } from "../observe/tracing/opentelemetry.ts";
+import { openTracing } from "../observe/tracing/tracing-settings.ts";
 import type { ConnectionLedger } from "../server/listener/connection-ledger.ts";
 import type { ConnectionCounts } from "../server/listener/open-connections.ts";
 import { drain } from "../server/listener/draining.ts";
@@ -29,7 +30,7 @@ import {
 import type { ReloadStates } from "./reload/reload-states.ts";
 import { logoutWith } from "./revoking.ts";
 import { answerIn, type QueryName, type ThreadAnswers } from "./threads/thread-queries.ts";
-import { tracedObserver } from "./traced.ts";
+import { tracedObserver } from "./observation.ts";
 
 /** The options of a gate that the traffic itself sets. */
 type OwnOptions = "trustedKeys" | "logOut" | "reading" | "tracing" | "keysChanged";
@@ -99,24 +100,18 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   const keysChanged = (): void => traffic?.reconsiderSoon();
   const common = { tracing, trustedKeys, reading, logOut: logoutWith(options), keysChanged };
   const generations = new Generations(openGeneration({ ...options, ...common }));
-  const realm = (): string => generations.current.realm;
   const streams = new StreamEnds({
     ...options,
-    realm,
+    rules: generations,
     ended: options.observer.streamEnded,
-    settings: () => generations.current.configuration.tokens.streams,
   });
   const pipeline = new Pipeline({
-    gate: () => generations.current.gate,
-    intake: () => generations.current.intake,
+    rules: generations,
     nextId,
-    realm,
     streams,
     observer,
     log,
     clock,
-    draining: () => traffic?.draining === true,
-    ruling: () => traffic?.ruling ?? 0,
   });
   const trustedProxies = trustedProxiesOf(generations);
   const listener = await listen({
@@ -130,7 +125,7 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
     buffered,
     reading,
     nextId,
-    realm,
+    rules: generations,
     observer,
     log,
     counts: options.connections,
@@ -160,9 +155,6 @@ class ThreadTraffic implements Traffic {
   readonly #options: TrafficOptions;
   readonly #parts: TrafficParts;
   #reconsidering: NodeJS.Immediate | undefined;
-  draining = false;
-  /** The number of changes so far that may refuse what was permitted. */
-  ruling = 0;
 
   constructor(options: TrafficOptions, parts: TrafficParts) {
     this.#options = options;
@@ -219,7 +211,7 @@ class ThreadTraffic implements Traffic {
   /** Rechecks all open requests and WebSockets at the end of the turn, once for all changes in it. */
   reconsiderSoon(): void {
     const { log } = this.#options;
-    this.ruling += 1;
+    this.#parts.generations.ruling += 1;
     this.#reconsidering ??= setImmediate(() => {
       this.#reconsidering = undefined;
       this.#reconsider().catch((error: unknown) =>
@@ -231,7 +223,7 @@ class ThreadTraffic implements Traffic {
   async #reconsider(): Promise<void> {
     const { listener, generations, streams } = this.#parts;
     const { configuration, realm } = generations.current;
-    const { ruling } = this;
+    const { ruling } = generations;
     await this.query((gate) =>
       reconsider({
         gate,
@@ -239,7 +231,7 @@ class ThreadTraffic implements Traffic {
         requests: listener.requests(),
         webSockets: () => generations.openWebSockets(),
         realm,
-        superseded: () => this.ruling !== ruling,
+        superseded: () => generations.ruling !== ruling,
         ended: this.#options.observer.streamEnded,
       }),
     );
@@ -248,7 +240,7 @@ class ThreadTraffic implements Traffic {
 
   async drain(): Promise<boolean> {
     const { listener, generations, streams, tracing } = this.#parts;
-    this.draining = true;
+    generations.draining = true;
     const closeWebSockets = (): void => generations.closeWebSockets();
     const times = generations.current.configuration.server.drain;
     const finished = await drain({ ...times, listener, closeWebSockets, log: this.#options.log });

@@ -4,15 +4,6 @@ export interface User {
   readonly groups: readonly string[];
 }
 
-/** Signs tokens for users who have logged in. Throws `GateError("keys_unusable")` if there is no usable key. */
-export interface TokenIssuer {
-  /**
-   * @param verifiedAt when the verification of the password began, in milliseconds since the epoch: `iat`. A revocation
-   * or removal of the user since then ends the token.
-   */
-  issue(user: User, verifiedAt: number): Promise<string>;
-}
-
 /** The members that a successful login adds to the envelope. Plain data. */
 export interface LoginAnswer {
   readonly token: string;

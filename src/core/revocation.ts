@@ -79,22 +79,6 @@ export type RevocationNews =
   /** The revocation file now lists exactly these; they do not expire. */
   | { readonly listed: readonly Omit<Revocation, "until">[] };
 
-/** All revocations, as the request path sees them. */
-export interface Revocations {
-  /** Changes with each change of the revocations. */
-  readonly version: number;
-  /** Returns the kind of revocation that ends the token of a caller; undefined if none does. */
-  covering(caller: IdentityClaims): RevocationKindName | undefined;
-  /** Calls the listener in the same turn as each change. @returns a function that removes the listener. */
-  onChange(listener: (news: RevocationNews) => void): () => void;
-}
-
-export const NOTHING_REVOKED: Revocations = {
-  version: 0,
-  covering: () => undefined,
-  onChange: () => () => undefined,
-};
-
 /**
  * Publishes revocations. When it resolves, all threads apply them.
  *

@@ -1,8 +1,10 @@
+import { createHmac, randomBytes } from "node:crypto";
 import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
 import { GateError, type Reason } from "../core/request/errors.ts";
 import type { StoreResult } from "../core/request/outcome.ts";
-import type { LoginService, TokenIssuer, User } from "../core/login.ts";
+import type { TokenIssuer } from "../tokens/issuer.ts";
+import type { LoginService, User } from "../core/login.ts";
 import { type KeyedSemaphore, QueueFullError } from "../lib/async/keyed-semaphore.ts";
 import type {
   AttemptOrigin,
@@ -11,7 +13,6 @@ import type {
   ThrottleLimit,
 } from "./throttle/login-throttle.ts";
 import type { Clock } from "../lib/clock.ts";
-import { createHmac, randomBytes } from "node:crypto";
 import { decoyHash } from "./hashing/new-hash.ts";
 import type { PasswordVerifier } from "./hashing/hashing-pool.ts";
 import { queueFull } from "./hashing/hashing-queue.ts";
@@ -21,7 +22,7 @@ import type { UserStore, VerifyResult } from "./stores/user-store.ts";
 export interface LoginServiceParts {
   readonly credentials: CredentialCheck;
   readonly throttle: FailureThrottle;
-  readonly issuer: TokenIssuer;
+  readonly issuer: Pick<TokenIssuer, "issue">;
   /** Where concurrent logins for the same name from the same client wait. */
   readonly turns: KeyedSemaphore;
   readonly clock: Clock;

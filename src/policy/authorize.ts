@@ -2,9 +2,10 @@ import { GateError } from "../core/request/errors.ts";
 import type { GateRequest } from "../core/request/gate-request.ts";
 import type { ClaimScalar, Identity, IdentityClaims } from "../core/request/identity.ts";
 import { mintPermit, type Permit } from "../core/request/permit.ts";
-import type { Authorizer, NamesRequirement, Requirements, Route } from "../core/route/route.ts";
+import type { RemoteAuthorizer } from "./remote/remote-authorizer.ts";
+import type { NamesRequirement, Requirements, Route } from "../core/route/route.ts";
 import { placeWords } from "../core/request/token-place.ts";
-import { mayAdmitMore, networkWords } from "./create-network-rule.ts";
+import { mayAdmitMore, networkWords } from "./network-rule.ts";
 import type { ExplainedRequirement } from "../core/explanation.ts";
 import type { NeededClaims } from "../core/request/token-verifier.ts";
 
@@ -218,7 +219,7 @@ export function authorize(
 
 /** Asks another server. @throws or rejects with GateError `forbidden` or `authorization_unavailable`. */
 function permitIfAllowed(
-  authorizer: Authorizer,
+  authorizer: RemoteAuthorizer,
   request: GateRequest,
   route: Route,
   identity: Identity,

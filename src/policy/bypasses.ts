@@ -3,7 +3,7 @@ import { METHODS } from "../lib/http/node-http.ts";
 import { bySpecificity, createRouteTable, type RouteTable } from "./route-table.ts";
 import { isWeaker } from "./authorize.ts";
 import { commonText, DEAD, START } from "../lib/automaton/automaton.ts";
-import { fitsBesidesPath } from "./expression-warnings.ts";
+import { fitsBesidesPath } from "./route-warnings.ts";
 import { automatonOf, canonicalPaths } from "./path-automata.ts";
 
 /**

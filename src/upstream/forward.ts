@@ -1,12 +1,18 @@
 import httpProxy from "http-proxy-3";
-import type { BufferedBytes } from "../core/buffered-bytes.ts";
-import type { ClientReading, OpenStream, Transfer } from "../core/request/transfer.ts";
+import type { BufferedBytes } from "../server/listener/connection-ledger.ts";
+import type { OpenWebSocket } from "./websocket/open-websocket.ts";
+import type { ClientReading } from "../server/listener/reading/fair-reading.ts";
+import type { Transfer } from "../core/request/transfer.ts";
 import { GateError } from "../core/request/errors.ts";
-import type { AssertionSource, Forwarder, UpgradeRequest } from "../core/request/gate.ts";
-import type { IncomingRequest, OutgoingResponse } from "../core/request/http-message.ts";
+import type { Assertions } from "../tokens/assertion/assertions.ts";
+import type {
+  IncomingRequest,
+  OutgoingResponse,
+  UpgradeRequest,
+} from "../core/request/http-message.ts";
 import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/request/permit.ts";
-import type { Tracing } from "../core/tracing.ts";
+import type { Tracing } from "../observe/tracing/opentelemetry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { withinDeadline } from "./grpc/deadline.ts";
 import { Exchange } from "./http/exchange.ts";
@@ -24,7 +30,7 @@ export interface ForwarderOptions extends HeaderSettings {
   /** The upstreams by name. The caller closes them. */
   readonly upstreams: ReadonlyMap<string, Upstream>;
   /** What signs assertions, if they are configured. */
-  readonly assertions?: AssertionSource | undefined;
+  readonly assertions?: Assertions | undefined;
   readonly buffered: BufferedBytes;
   readonly reading: ClientReading;
   readonly clock: Clock;
@@ -41,16 +47,13 @@ export interface ForwarderOptions extends HeaderSettings {
   readonly tracing?: Pick<Tracing, "dispatched"> | undefined;
 }
 
-/** Creates a forwarder over pools of keep-alive connections, one pool per target. */
-export function createForwarder(options: ForwarderOptions): Forwarder {
-  return new PoolForwarder(options);
-}
-
 /**
- * Forwards requests over connections of its own, and WebSockets through http-proxy-3. The latter's request passes are not used:
+ * Forwards requests to the backends. It requires a permit, so a forgotten check does not compile.
+ *
+ * Requests go over keep-alive connections of its own, one pool per target, and WebSockets through http-proxy-3. The latter's request passes are not used:
  * they allow smuggling (a DELETE or OPTIONS loses its framing but not its body), and cost three times as much.
  */
-class PoolForwarder implements Forwarder {
+export class Forwarder {
   readonly #upstreams: ReadonlyMap<string, Upstream>;
   readonly #settings: ForwardingSettings;
   readonly #webSockets: WebSockets;
@@ -68,6 +71,13 @@ class PoolForwarder implements Forwarder {
     this.#webSockets = new WebSockets(httpProxy.createProxyServer(), this.#settings, observer);
   }
 
+  /**
+   * Streams the request to the backend and the response to the client, both with back-pressure.
+   *
+   * Resolves when the response is complete or the client has disconnected. If the backend aborts the response midway,
+   * destroys the client's connection, sets `transfer.abortReason` and resolves. Throws or rejects with a GateError
+   * about the backend (502, 503, 504) or the body (413) if nothing has been sent to the client yet.
+   */
   forward(
     permit: Permit,
     request: IncomingRequest,
@@ -84,6 +94,12 @@ class PoolForwarder implements Forwarder {
     return upstream.speaksHttp2 ? withinDeadline(ended, permitted) : ended;
   }
 
+  /**
+   * Tunnels a WebSocket. Resolves when both sides are closed, with the status sent to the client: 101, 200 over
+   * HTTP/2, or the status of the backend's refusal, which goes out through `response`.
+   *
+   * @throws GateError about the backend if nothing has been sent to the client yet.
+   */
   async upgrade(permit: Permit, upgrade: UpgradeRequest, transfer: Transfer): Promise<number> {
     const upstream = this.#upstreamOf(permit, transfer);
     return this.#webSockets.tunnel({
@@ -95,14 +111,17 @@ class PoolForwarder implements Forwarder {
     });
   }
 
+  /** The number of open WebSockets. */
   webSockets(): number {
     return this.#webSockets.count;
   }
 
-  openWebSockets(): Iterable<OpenStream> {
+  /** The open WebSockets. */
+  openWebSockets(): Iterable<OpenWebSocket> {
     return this.#webSockets.open();
   }
 
+  /** Closes every WebSocket with status 1001, "going away" (RFC 6455 §7.4.1). */
   closeWebSockets(): void {
     this.#webSockets.sendGoingAway();
   }

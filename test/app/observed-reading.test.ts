@@ -34,7 +34,7 @@ it("counts every connection that is held back, and names a client at most once a
     log: { ...NOOP_LOG, warn: (message, fields) => void lines.push([message, fields]) },
   });
   const socket = await acceptedSocket();
-  reading.accept(socket, "192.0.2.7", () => undefined);
+  reading.accept(socket, "192.0.2.7");
   const flood = async (): Promise<void> => {
     for (let i = 0; i < 40; i += 1) {
       time += 5;

@@ -9,7 +9,7 @@ import { createMetrics } from "../../src/observe/metrics/metrics.ts";
 import { RecentLog } from "../../src/observe/recent/recent-log.ts";
 import { createObserver } from "../../src/observe/log/access-log.ts";
 import { countInFlight } from "../../src/policy/concurrency/concurrency-limiter.ts";
-import { ReplaceableKeys } from "../../src/tokens/keys/own-keys.ts";
+import { OwnKeys } from "../../src/tokens/keys/own-keys.ts";
 import { ephemeralKey } from "../../src/tokens/keys/signing-keys.ts";
 import { RevocationList } from "../../src/tokens/revocation/revocation-list.ts";
 import { keptLines } from "../observe/kept-lines.ts";
@@ -41,8 +41,8 @@ async function start(jwksUrl: string) {
     buffered: openLedger({ configuration, observer, clock, log }),
     ...{ configuration, ...gateFiles, version: "0.0.0", tls: undefined, port: 0 },
     ...{ shared: false, clock, log },
-    keys: new ReplaceableKeys(await ephemeralKey({ algorithm: "ES256", log, clock }), clock),
-    assertionKeys: new ReplaceableKeys([], clock),
+    keys: new OwnKeys(await ephemeralKey({ algorithm: "ES256", log, clock }), clock),
+    assertionKeys: new OwnKeys([], clock),
     reloads: new ReloadStates(clock.now, () => undefined),
     logins: { logIn: () => Promise.reject(new GateError("internal")) },
     revocations: new RevocationList(),

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { describe, expect, test } from "vitest";
-import type { Forwarder } from "../../src/core/request/gate.ts";
+import type { Forwarder } from "../../src/upstream/forward.ts";
 import { GateRequest, type GateRequestParts } from "../../src/core/request/gate-request.ts";
 import { Identity, type IdentityClaims } from "../../src/core/request/identity.ts";
 import { Permit } from "../../src/core/request/permit.ts";

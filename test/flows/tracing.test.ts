@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Log } from "../../src/core/log.ts";
-import { openTracing } from "../../src/observe/tracing/open-tracing.ts";
+import { openTracing } from "../../src/observe/tracing/tracing-settings.ts";
 import { ask } from "../support/ask.ts";
 import { type Collector, spansOf, startCollector } from "../support/collector.ts";
-import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
-import { echoedBy, type Echoed } from "../support/echoed.ts";
+import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { type Echoed, echoedBy } from "../support/echoed.ts";
 import { logLine } from "../support/log-line.ts";
 import { exchange, openSocket, request } from "../support/raw-client.ts";
-import { startSallyport, type Sallyport } from "../support/sallyport.ts";
+import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 import { openWebSocket, startWebSocketBackend } from "../support/websocket.ts";
 

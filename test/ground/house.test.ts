@@ -111,3 +111,48 @@ it("no literal is packed, and no module is imported twice in one file", () => {
   });
   expect({ packed, twice }).toEqual({ packed: [], twice: [] });
 });
+
+/** The most interfaces that may describe one class, or what one function of another file returns. */
+const MIRRORS = 4;
+const INTERFACE = /^(?:export )?interface (\w+)(?:<[^{]*>)?(?: extends [^{]*)?\s*\{\n(.*?)^\}/gms;
+const METHOD = /^ {2}\w+\??(?:<[^>]*>)?\(/m;
+
+/** Returns the files with a class that implements an interface, or a function that is declared to return it. */
+function makersOf(name: string): { readonly classes: string[]; readonly functions: string[] } {
+  const declared = new RegExp(`\\bclass \\w+[^;()]*?\\bimplements [^{]*\\b${name}\\b`, "g");
+  const returned = new RegExp(`\\): (?:Promise<)?${name}\\b[^;{]*\\{$`, "gm");
+  const found = (pattern: RegExp): string[] =>
+    [...texts].flatMap(([file, text]) => Array.from(text.matchAll(pattern), () => file));
+  return { classes: found(declared), functions: found(returned) };
+}
+
+/**
+ * An interface with methods is a mirror if one class alone implements it, or one function of another file alone returns it, and
+ * no test names it, to put something else in its place. Objects that are written out are not counted.
+ */
+it("few interfaces mirror one class", () => {
+  const tests = globSync("**/*.ts", { cwd: resolve(SOURCES, "../test") })
+    .map((file) => readFileSync(resolve(SOURCES, "../test", file), "utf8"))
+    .join("\n");
+  const interfaces = [...texts].flatMap(([file, text]) =>
+    Array.from(
+      text.replaceAll(/\/\*\*.*?\*\//gs, "").matchAll(INTERFACE),
+      ([, name = "", body = ""]) => ({
+        file,
+        name,
+        body,
+      }),
+    ),
+  );
+  const withMethods = interfaces.filter(({ body }) => METHOD.test(body));
+  expect(withMethods.length).toBeGreaterThan(50);
+  const mirrors = withMethods.filter(({ file, name }) => {
+    const { classes, functions } = makersOf(name);
+    const [only = file] = [...classes, ...functions];
+    const isAlone = classes.length + functions.length === 1;
+    return (
+      isAlone && (classes.length === 1 || only !== file) && !new RegExp(`\\b${name}\\b`).test(tests)
+    );
+  });
+  expect(mirrors.map(({ file, name }) => `${file}: ${name}`).slice(MIRRORS)).toEqual([]);
+});

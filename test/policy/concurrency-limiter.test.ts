@@ -5,7 +5,7 @@ import { createSharedCounts, releaseThread } from "../../src/lib/async/shared-co
 import {
   attachInFlight,
   countInFlight,
-  createConcurrencyLimit,
+  ConcurrencyLimit,
   IN_FLIGHT_TABLE,
 } from "../../src/policy/concurrency/concurrency-limiter.ts";
 
@@ -14,8 +14,9 @@ const FEW = { requests: 2, by: "subject" } as const;
 describe("the threads of a process", () => {
   const start = (threads: number) => {
     const shared = createSharedCounts(threads, IN_FLIGHT_TABLE);
-    const limits = Array.from({ length: threads }, (_, thread) =>
-      createConcurrencyLimit("orders", FEW, attachInFlight(shared, thread)),
+    const limits = Array.from(
+      { length: threads },
+      (_, thread) => new ConcurrencyLimit("orders", FEW, attachInFlight(shared, thread)),
     );
     return { shared, limits };
   };
@@ -49,7 +50,7 @@ describe("the threads of a process", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const { limits } = start(3);
-        const alone = createConcurrencyLimit("orders", FEW, countInFlight());
+        const alone = new ConcurrencyLimit("orders", FEW, countInFlight());
         const requests: { thread: number; key: string }[] = [];
         for (const { thread, key, begins } of steps) {
           if (begins) {
@@ -76,7 +77,7 @@ describe("the threads of a process", () => {
   });
 });
 
-type Limit = ReturnType<typeof createConcurrencyLimit>;
+type Limit = ConcurrencyLimit;
 
 describe("replicas", () => {
   beforeEach(() => void vi.useFakeTimers());
@@ -98,8 +99,8 @@ describe("replicas", () => {
           return others.reduce((sum, each) => sum + (each.get(key) ?? 0), 0);
         });
       };
-    const limits = told.map((_, own) =>
-      createConcurrencyLimit("orders", FEW, countInFlight(), settle(own)),
+    const limits = told.map(
+      (_, own) => new ConcurrencyLimit("orders", FEW, countInFlight(), settle(own)),
     );
     return { limits: limits as [Limit, Limit], asked, server };
   }

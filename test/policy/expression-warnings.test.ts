@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { PathExpression, type Route } from "../../src/core/route/route.ts";
-import { expressionWarnings } from "../../src/policy/expression-warnings.ts";
+import { expressionWarnings } from "../../src/policy/route-warnings.ts";
 
 const base = { upstream: "app", forwardAuthorization: "strip", bodyBytes: Infinity } as const;
 const open = (name: string, path: Route["path"], more: Partial<Route> = {}): Route => ({

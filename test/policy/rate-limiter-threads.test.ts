@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { timeOfAllThreads } from "../../src/lib/clock.ts";
 import {
   attachSharedTimes,
-  createRateLimit,
+  RateLimit,
   createSharedTimes,
   localArrivalTimes,
 } from "../../src/policy/rates/rate-limiter.ts";
@@ -18,15 +18,15 @@ function start(threads: number) {
   const attached = Array.from({ length: threads }, () => attachSharedTimes(shared, () => now));
   return {
     limits: (name: string, requests: number, withinMs: number, burst: number) =>
-      attached.map((timesOf) =>
-        createRateLimit({ by: "subject", requests, withinMs, burst }, timesOf(name)),
+      attached.map(
+        (timesOf) => new RateLimit({ by: "subject", requests, withinMs, burst }, timesOf(name)),
       ),
     clock: { monotonic: () => now },
     pass: (ms: number) => (now += ms),
   };
 }
 
-type Limit = ReturnType<typeof createRateLimit>;
+type Limit = RateLimit;
 
 describe("a rate limit of several threads", () => {
   test("is a single limit per caller", () => {
@@ -62,7 +62,7 @@ describe("a rate limit of several threads", () => {
         const { limits, clock, pass } = start(3);
         const settings = { requests: 10, withinMs: 1_000, burst: 1 + more };
         const all = limits("orders", settings.requests, settings.withinMs, settings.burst);
-        const alone = createRateLimit({ by: "subject", ...settings }, localArrivalTimes(clock));
+        const alone = new RateLimit({ by: "subject", ...settings }, localArrivalTimes(clock));
         for (const { thread, key, wait } of steps) {
           pass(wait);
           expect(all[thread]?.take(key)).toEqual(alone.take(key));

@@ -1,16 +1,16 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createRateLimit, localArrivalTimes } from "../../src/policy/rates/rate-limiter.ts";
+import { RateLimit, localArrivalTimes } from "../../src/policy/rates/rate-limiter.ts";
 import { heapInUse } from "../support/heap.ts";
 
 /** Creates a limit with a clock that the test sets. */
 function limit(requests: number, withinMs: number, burst: number) {
   let now = 1_000_000;
-  const made = createRateLimit(
+  const made = new RateLimit(
     { by: "subject", requests, withinMs, burst },
     localArrivalTimes({ monotonic: () => now }),
   );
-  return { take: made.take, pass: (ms: number) => (now += ms) };
+  return { take: (caller: string) => made.take(caller), pass: (ms: number) => (now += ms) };
 }
 
 test("a burst passes at once, then one request per interval", () => {

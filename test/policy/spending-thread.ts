@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { timeOfAllThreads } from "../../src/lib/clock.ts";
 import {
   attachSharedTimes,
-  createRateLimit,
+  RateLimit,
   type SharedTimes,
 } from "../../src/policy/rates/rate-limiter.ts";
 
@@ -19,7 +19,7 @@ export interface Spent {
 
 const { shared, burst, takes }: SpendingThread = workerData;
 const times = attachSharedTimes(shared, timeOfAllThreads())("orders");
-const limit = createRateLimit({ by: "subject", requests: 1, withinMs: 86_400_000, burst }, times);
+const limit = new RateLimit({ by: "subject", requests: 1, withinMs: 86_400_000, burst }, times);
 let allowed = 0;
 for (let taken = 0; taken < takes; taken += 1) if (limit.take("a").allowed) allowed += 1;
 parentPort?.postMessage({ allowed } satisfies Spent);

@@ -7,7 +7,7 @@
 import { once } from "node:events";
 import { connect, constants, createServer, type ServerHttp2Stream } from "node:http2";
 import { describe, expect, it, test } from "vitest";
-import { CONNECTION_FIELDS } from "../../src/lib/http/connection-fields.ts";
+import { CONNECTION_FIELDS } from "../../src/lib/http/header-values.ts";
 import { ask } from "../support/ask.ts";
 import { valuesOf } from "../support/http-reader.ts";
 import { startHttp2Backend } from "../support/http2-backend.ts";

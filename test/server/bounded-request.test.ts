@@ -2,8 +2,8 @@
 import { createServer, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
-import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
-import { UNMETERED } from "../../src/core/request/transfer.ts";
+import { UNLIMITED } from "../../src/server/listener/connection-ledger.ts";
+import { UNMETERED } from "../../src/server/listener/reading/fair-reading.ts";
 import { createBoundedRequestClass } from "../../src/server/listener/create-server.ts";
 import { listening } from "../support/listening.ts";
 import { until } from "../support/until.ts";

@@ -2,12 +2,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { Duplex } from "node:stream";
 import { expect, it, onTestFinished } from "vitest";
-import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
-import { Transfer, UNMETERED } from "../../src/core/request/transfer.ts";
+import { UNLIMITED } from "../../src/server/listener/connection-ledger.ts";
+import { UNMETERED } from "../../src/server/listener/reading/fair-reading.ts";
+import { Transfer } from "../../src/core/request/transfer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { refuseUnderWay } from "../../src/server/request/cut-request.ts";
 import { TrackedResponse } from "../../src/server/request/tracked-response.ts";
-import { createForwarder } from "../../src/upstream/forward.ts";
+import { Forwarder } from "../../src/upstream/forward.ts";
 import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";
 import { Upstream } from "../../src/upstream/pool/upstreams.ts";
 import { listening } from "../support/listening.ts";
@@ -35,7 +36,7 @@ async function startFront(url: string, answered: () => void = () => undefined): 
     systemClock,
   );
   onTestFinished(() => upstream.close());
-  const forwarder = createForwarder({
+  const forwarder = new Forwarder({
     upstreams: new Map([["app", upstream]]),
     identityHeaders: IDENTITY_PRESETS.sallyport,
     buffered: UNLIMITED,

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { Log } from "../../src/core/log.ts";
-import { drain } from "../../src/server/listener/draining.ts";
-import type { Listener } from "../../src/server/listener/listen.ts";
+import { drain, type DrainOptions } from "../../src/server/listener/draining.ts";
 import { until } from "../support/until.ts";
 
 const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
@@ -10,17 +9,13 @@ const silent: Log = { debug() {}, info() {}, warn() {}, error() {} };
 function listening() {
   const told: string[] = [];
   const ended = Promise.withResolvers<void>();
-  const listener: Listener = {
-    address: "127.0.0.1",
-    port: 1,
-    change: () => undefined,
+  const listener: DrainOptions["listener"] = {
     announceClose: () => void told.push("announceClose"),
     close() {
       told.push("close");
       return ended.promise;
     },
     closeIdle: () => void told.push("closeIdle"),
-    requests: () => [],
     refuseAll: () => void told.push("refuseAll"),
     closeAll() {
       told.push("closeAll");

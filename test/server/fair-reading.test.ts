@@ -21,6 +21,12 @@ interface Read {
   readonly turn: number;
 }
 
+/** Accepts a connection, and begins it at once or in its turn, as the listener does. */
+function accept(reading: FairReading, socket: Socket, client: string, begin: () => void): void {
+  if (reading.accept(socket, client)) begin();
+  else reading.postpone(socket, begin);
+}
+
 /** Starts a server with fair reading. The first word on a connection names its client. */
 async function start(shared?: SharedUsage) {
   let time = 0;
@@ -36,7 +42,7 @@ async function start(shared?: SharedUsage) {
     socket.once("data", (name: Buffer) => {
       const client = name.toString();
       sockets.set(socket, client);
-      reading.accept(socket, client, () => undefined);
+      accept(reading, socket, client, () => undefined);
       socket.on("data", () => {
         time += PIECE_MS;
         reads.push({ client, turn: turns() });
@@ -187,9 +193,9 @@ it("starts new connections of served clients although many others start", async 
   reading.served(theirs);
   const begun: string[] = [];
   for (const [i, socket] of strangers.entries()) {
-    reading.accept(socket, `stranger ${i}`, () => void begun.push("stranger"));
+    accept(reading, socket, `stranger ${i}`, () => void begun.push("stranger"));
   }
-  reading.accept(next, "served", () => void begun.push("served"));
+  accept(reading, next, "served", () => void begun.push("served"));
   expect(begun).toEqual([...Array<string>(4).fill("stranger"), "served"]);
   await until(() => begun.length === 41);
 });
@@ -218,8 +224,8 @@ it("defers new connections of a heavy client, and starts those of others at once
   whenHeld(() => {
     const [one, other] = sockets().slice(60);
     if (one === undefined || other === undefined) throw new Error("not open");
-    reading.accept(one, "crowd", () => void begun.push("crowd"));
-    reading.accept(other, "single", () => void begun.push("single"));
+    accept(reading, one, "crowd", () => void begun.push("crowd"));
+    accept(reading, other, "single", () => void begun.push("single"));
     expect(begun).toEqual(["single"]);
     expect(postponed).toEqual(["read crowd", "accept crowd"]);
   });
@@ -233,7 +239,7 @@ it("starts few connections in the turn that accepts them, and the others in late
   await open("new", 40);
   const begun: number[] = [];
   for (const [index, socket] of sockets().entries()) {
-    reading.accept(socket, `client ${index}`, () => void begun.push(turns()));
+    accept(reading, socket, `client ${index}`, () => void begun.push(turns()));
   }
   const now = turns();
   expect(begun).toEqual([now, now, now, now]);
@@ -261,8 +267,8 @@ it("counts the usage of a client in other threads while they are busy", async ()
   whenHeld(() => {
     const [one, two] = sockets().slice(120);
     if (one === undefined || two === undefined) throw new Error("not open");
-    reading.accept(one, "crowd", () => void begun.push("crowd"));
-    reading.accept(two, "single", () => void begun.push("single"));
+    accept(reading, one, "crowd", () => void begun.push("crowd"));
+    accept(reading, two, "single", () => void begun.push("single"));
     expect(begun).toEqual(["single"]);
   });
   await sendAtOnce(noise);
@@ -287,7 +293,7 @@ it("decays the usage of a client slowly while the loop is busy", async () => {
     let begun = false;
     // Three half-lives of calm, but the loop counts as busy for 100 ms after a long turn.
     pass(90);
-    reading.accept(socket, "crowd", () => void (begun = true));
+    accept(reading, socket, "crowd", () => void (begun = true));
     begunAtOnce = begun;
   });
   await sendAtOnce(crowd);

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, it, onTestFinished, vi } from "vitest";
-import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
+import { UNLIMITED } from "../../src/server/listener/connection-ledger.ts";
 import { createNetworks } from "../../src/lib/http/networks.ts";
 import { listen } from "../../src/server/listener/listen.ts";
 import type { ListenOptions } from "../../src/server/listener/listen-options.ts";
@@ -29,7 +29,7 @@ async function start(connections: number, { proxyProtocol = false, http2 = false
     timeouts: { header: 5_000, request: 5_000, keepAlive: 5_000, stall: 5_000 },
     buffered: { ...UNLIMITED, open: () => undefined },
     reading,
-    ...{ nextId: () => 1, realm: () => "test", log: recordedLog() },
+    ...{ nextId: () => 1, rules: { current: { realm: "test" } }, log: recordedLog() },
     observer: {
       requestRefused: () => void (refused += 1),
       requestStarted: () => undefined,

@@ -1,7 +1,8 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { expect, it } from "vitest";
-import { Transfer, UNMETERED } from "../../src/core/request/transfer.ts";
+import { UNMETERED } from "../../src/server/listener/reading/fair-reading.ts";
+import { Transfer } from "../../src/core/request/transfer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { authenticateEndpoint } from "../../src/server/endpoints/authenticate.ts";
 import { requestWith } from "../support/permit.ts";

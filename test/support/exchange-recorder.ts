@@ -22,7 +22,6 @@ export function recorder(
   onPart: (exchange: RecordedExchange) => void = () => undefined,
 ): RecordedExchange {
   const { promise: ended, resolve } = Promise.withResolvers<void>();
-  let begin = () => false;
   const exchange: RecordedExchange = {
     ...{
       ended,
@@ -35,10 +34,10 @@ export function recorder(
       wasUsed: false,
     },
     ...{ error: undefined, control: undefined },
-    onConnection: (connection) => void (begin = () => connection.begin()),
-    onRequestStart(control) {
+    onConnection: () => undefined,
+    onRequestStart(control, wasUsed) {
       exchange.control = control;
-      exchange.wasUsed = begin();
+      exchange.wasUsed = wasUsed;
     },
     onBodySent: () => undefined,
     onRequestSent: () => undefined,

@@ -1,8 +1,8 @@
 /** A forwarder to one backend, without the rest of Sallyport, for behaviour that only its interface shows. */
-import { UNLIMITED } from "../../src/core/buffered-bytes.ts";
-import { type ClientReading, UNMETERED } from "../../src/core/request/transfer.ts";
+import { UNLIMITED } from "../../src/server/listener/connection-ledger.ts";
+import { type ClientReading, UNMETERED } from "../../src/server/listener/reading/fair-reading.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { createForwarder } from "../../src/upstream/forward.ts";
+import { Forwarder } from "../../src/upstream/forward.ts";
 import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";
 import { Upstream } from "../../src/upstream/pool/upstreams.ts";
 
@@ -21,7 +21,7 @@ export function forwarderTo(target: string, reading: Partial<ClientReading> = {}
     },
     systemClock,
   );
-  const forwarder = createForwarder({
+  const forwarder = new Forwarder({
     upstreams: new Map([["app", upstream]]),
     identityHeaders: IDENTITY_PRESETS.sallyport,
     buffered: UNLIMITED,

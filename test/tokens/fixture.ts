@@ -10,10 +10,7 @@ import type {
 import type { Clock } from "../../src/lib/clock.ts";
 import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
 import { loadSigningKeys, type SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
-import {
-  CachingTokenVerifier,
-  type TokenVerifierOptions,
-} from "../../src/tokens/verify/verifier.ts";
+import { TokenVerifier, type TokenVerifierOptions } from "../../src/tokens/verify/verifier.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
 /** The time of the tests, in seconds since the epoch. */
@@ -44,7 +41,7 @@ export function verifierFor(keys: SigningKeys, options: Partial<TokenVerifierOpt
   const clock = setClock();
   const log = recordedLog();
   const cache = { hit: 0, miss: 0 };
-  const caching = new CachingTokenVerifier({
+  const caching = new TokenVerifier({
     issuer: ISSUER,
     audience: AUDIENCE,
     keys,

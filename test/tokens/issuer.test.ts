@@ -2,14 +2,14 @@ import { decodeJwt, decodeProtectedHeader } from "jose";
 import { describe, expect, test } from "vitest";
 import { Identity } from "../../src/core/request/identity.ts";
 import { ALGORITHMS, isSigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
-import { createTokenIssuer } from "../../src/tokens/issuer.ts";
+import { TokenIssuer } from "../../src/tokens/issuer.ts";
 import type { SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
 import { AUDIENCE, ISSUER, NOW, ownKeys, setClock, signerOf, verifierFor } from "./fixture.ts";
 
 function issuerWith(keys: SigningKeys) {
   const clock = setClock();
   const counted = { issued: 0 };
-  const issuer = createTokenIssuer({
+  const issuer = new TokenIssuer({
     issuer: ISSUER,
     audience: AUDIENCE,
     lifetimeMs: 18_000_000,

@@ -214,21 +214,17 @@ test("a cached token is refused on its connection and on others, and other token
 
 test("a closed verifier no longer receives changes", async () => {
   const revocations = new RevocationList();
+  const listen = revocations.onChange.bind(revocations);
   let listening = 0;
-  const { verifier } = verifierFor(await ownKeys(), {
-    revocations: {
-      version: 0,
-      covering: () => undefined,
-      onChange(listener) {
-        listening += 1;
-        const stop = revocations.onChange(listener);
-        return () => {
-          listening -= 1;
-          stop();
-        };
-      },
-    },
-  });
+  revocations.onChange = (listener) => {
+    listening += 1;
+    const stop = listen(listener);
+    return () => {
+      listening -= 1;
+      stop();
+    };
+  };
+  const { verifier } = verifierFor(await ownKeys(), { revocations });
   expect(listening).toBe(1);
   verifier.close();
   expect(listening).toBe(0);

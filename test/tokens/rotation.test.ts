@@ -1,11 +1,11 @@
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { GateError } from "../../src/core/request/errors.ts";
 import { Identity } from "../../src/core/request/identity.ts";
-import { createTokenIssuer } from "../../src/tokens/issuer.ts";
+import { TokenIssuer } from "../../src/tokens/issuer.ts";
 import { makeKey } from "../../src/tokens/keys/key-making.ts";
 import { createKeyRing, type KeyRing, publishedKeys } from "../../src/tokens/keys/key-ring.ts";
 import { expiriesAfterRotation, type KeyInState } from "../../src/tokens/keys/key-states.ts";
-import { ReplaceableKeys } from "../../src/tokens/keys/own-keys.ts";
+import { OwnKeys } from "../../src/tokens/keys/own-keys.ts";
 import { isSignedWith } from "../../src/tokens/verify/signature.ts";
 import { AUDIENCE, ISSUER, NOW, setClock, verifierFor } from "./fixture.ts";
 
@@ -44,9 +44,9 @@ async function ring(keys: Record<string, Times>): Promise<KeyRing> {
 /** All that one replica has, on a clock that the test controls. */
 async function replica(keys: Record<string, Times>) {
   const clock = setClock();
-  const held = new ReplaceableKeys(await ring(keys), clock);
+  const held = new OwnKeys(await ring(keys), clock);
   const { verifier, cache } = verifierFor(held, { clock });
-  const issuer = createTokenIssuer({
+  const issuer = new TokenIssuer({
     ...{ issuer: ISSUER, audience: AUDIENCE, lifetimeMs: 3_600_000, keys: held },
     observer: { tokenIssued: () => undefined },
   });
@@ -158,7 +158,7 @@ describe("the published keys", () => {
     }
     const times = { madeAt: 0, signsFrom: 0, verifiesUntil: Infinity };
     const secret = { file: "s", key: makeKey("HS256"), algorithm: "HS256" as const, ...times };
-    const shared = new ReplaceableKeys(await createKeyRing([secret], "HS256"), clock);
+    const shared = new OwnKeys(await createKeyRing([secret], "HS256"), clock);
     expect(shared.signing?.algorithm).toBe("HS256");
     expect(publishedKeys({ keys: shared, assertionKeys: NONE })).toEqual([]);
   });

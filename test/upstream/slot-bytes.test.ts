@@ -2,7 +2,8 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
-import { Transfer, UNMETERED } from "../../src/core/request/transfer.ts";
+import { UNMETERED } from "../../src/server/listener/reading/fair-reading.ts";
+import { Transfer } from "../../src/core/request/transfer.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Slot } from "../../src/upstream/pool/slot.ts";
 import { Upstream } from "../../src/upstream/pool/upstreams.ts";
@@ -43,7 +44,7 @@ it("counts all data written to a backend that does not read, while the request h
   });
   slot.take();
   const socket = await deafBackend();
-  slot.connection = { socket, begin: () => false, writableNeedDrain: true };
+  slot.connection = { socket, writableNeedDrain: true };
   socket.write(Buffer.alloc(16 * MIB));
   expect(socket.writableLength).toBeGreaterThan(MIB);
   expect(slot.bufferedBytes).toBeGreaterThanOrEqual(socket.writableLength);

@@ -2,7 +2,7 @@ import type { Configuration } from "../../config/schema/configuration-schema.ts"
 import type { Snapshot } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
 import { GateError } from "../../core/request/errors.ts";
-import type { Gate } from "../../core/request/gate.ts";
+import type { Gate } from "../../server/request/gate.ts";
 import { Identity } from "../../core/request/identity.ts";
 import type { AskRevocation } from "../../core/request/token-verifier.ts";
 import type { Leased } from "../../lib/async/leased.ts";

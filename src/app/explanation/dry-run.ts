@@ -1,5 +1,6 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import type { Decision, Gate } from "../../core/request/gate.ts";
+import type { Gate } from "../../server/request/gate.ts";
+import { decide, type Decision } from "../../server/request/decide.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
 import type {
   DryRunRequest,
@@ -12,7 +13,6 @@ import type { GateRequest } from "../../core/request/gate-request.ts";
 import { newTrace } from "../../core/request/token-verifier.ts";
 import { Permit } from "../../core/request/permit.ts";
 import { explainRequirements, isWeaker } from "../../policy/authorize.ts";
-import { decide } from "../../server/request/decide.ts";
 import { createIntake } from "../../server/request/intake.ts";
 import { type ReadHead, readHead } from "../../server/admin/explain-page.ts";
 import { forwardingOf, intakeOptionsOf, routesOf } from "../gate/from-configuration.ts";

@@ -1,14 +1,14 @@
-import type { Decision } from "../../core/request/gate.ts";
+import type { Decision } from "../../server/request/decide.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { ExplainedStep, ExplainedToken } from "../../core/explanation.ts";
 import { Identity } from "../../core/request/identity.ts";
+import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import {
   keysUnusable,
   newTrace,
   TOKEN_STEPS,
   type TokenStep,
   type TokenVerdict,
-  type TokenVerifier,
   type VerificationTrace,
 } from "../../core/request/token-verifier.ts";
 import { placeWords } from "../../core/request/token-place.ts";
@@ -39,7 +39,7 @@ export function explainToken(
 /** Verifies a token in the same way as for a request. @param trace records the steps. */
 export async function verifyToken(
   token: string,
-  tokens: TokenVerifier,
+  tokens: Pick<TokenVerifier, "verify">,
   trace?: VerificationTrace,
 ): Promise<TokenVerdict> {
   try {

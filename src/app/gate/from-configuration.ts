@@ -2,22 +2,19 @@ import { availableParallelism } from "node:os";
 import { routeRow } from "../../config/effective/effective.ts";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
 import type { AccessFields } from "../../core/request/outcome.ts";
-import type { ConcurrencyLimit, Cors, RateLimit, Route } from "../../core/route/route.ts";
+import { RateLimit, localArrivalTimes } from "../../policy/rates/rate-limiter.ts";
+import { countInFlight, ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
+import { Cors } from "../../server/endpoints/cors.ts";
+import type { Route } from "../../core/route/route.ts";
 import { AUTHORIZATION, type TokenPlace, TokenPlaces } from "../../core/request/token-place.ts";
 import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
 import { createAccessFields, leastLoggedStatus } from "../../observe/log/access-log.ts";
-import { createCors } from "../../server/endpoints/create-cors.ts";
 import type { ListenOptions } from "../../server/listener/listen-options.ts";
 import type { IntakeOptions } from "../../server/request/intake.ts";
-import {
-  countInFlight,
-  createConcurrencyLimit,
-} from "../../policy/concurrency/concurrency-limiter.ts";
 import { storeNames } from "../../credentials/stores/user-store.ts";
-import { createRateLimit, localArrivalTimes } from "../../policy/rates/rate-limiter.ts";
 import { checksIn } from "./remote-checks.ts";
 import type { AssertionSettings } from "../../tokens/assertion/assertions.ts";
 import type { HeaderSettings } from "../../upstream/headers/outgoing-headers.ts";
@@ -132,7 +129,7 @@ export function corsOf({ cors, routes }: Configuration): Cors | undefined {
   const named = routes.flatMap((route) => route.methods ?? USUAL_METHODS);
   // Sallyport's own endpoints use GET, HEAD and POST.
   const all = [...new Set(["GET", "HEAD", "POST", ...named])];
-  return createCors({ ...rest, methods: methods ?? all, maxAgeMs });
+  return new Cors({ ...rest, methods: methods ?? all, maxAgeMs });
 }
 
 /** Returns the additional fields of access lines; undefined if there are none. */
@@ -166,10 +163,10 @@ type ConcurrencySource = (
 ) => ConcurrencyLimit;
 
 const newConcurrency: ConcurrencySource = (route, settings) =>
-  createConcurrencyLimit(route, settings, countInFlight());
+  new ConcurrencyLimit(route, settings, countInFlight());
 
 const newRateLimit: RateLimitSource = (_route, settings) =>
-  createRateLimit(settings, localArrivalTimes(systemClock));
+  new RateLimit(settings, localArrivalTimes(systemClock));
 
 export function routesOf(
   { routes, server: { limits } }: Configuration,

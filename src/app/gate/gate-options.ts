@@ -1,12 +1,12 @@
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import type { BufferedBytes } from "../../core/buffered-bytes.ts";
+import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
 import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";
 import type { Observer } from "../../core/observer.ts";
-import type { ClientReading } from "../../core/request/transfer.ts";
-import type { Revocations } from "../../core/revocation.ts";
+import type { ClientReading } from "../../server/listener/reading/fair-reading.ts";
+import type { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import type { SharedLimits } from "../../core/shared-parts.ts";
-import type { Tracing } from "../../core/tracing.ts";
+import type { Tracing } from "../../observe/tracing/opentelemetry.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { InFlight } from "../../policy/concurrency/concurrency-limiter.ts";
 import type { ArrivalTimes } from "../../policy/rates/rate-limiter.ts";
@@ -26,7 +26,7 @@ export interface GateOptions extends SharedLimits, GateFiles {
   readonly trustedKeys: TrustedKeys;
   readonly logins: LoginService;
   /** The revoked tokens. Without it, none are revoked. */
-  readonly revocations?: Revocations | undefined;
+  readonly revocations?: RevocationList | undefined;
   /** Ends the token of a caller who logs out. */
   readonly logOut: LogOut;
   /** Counts the bytes buffered for clients. Omitted if there are no clients. */

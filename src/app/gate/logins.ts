@@ -27,7 +27,7 @@ import {
 } from "../../lib/async/leased.ts";
 import { KeyedSemaphore } from "../../lib/async/keyed-semaphore.ts";
 import type { StoreState } from "../../observe/metrics/gauges.ts";
-import { createTokenIssuer } from "../../tokens/issuer.ts";
+import { TokenIssuer } from "../../tokens/issuer.ts";
 import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
 import { usersFilesIn } from "../from-files.ts";
 import type { NamedStore } from "../readiness.ts";
@@ -213,7 +213,7 @@ async function openParts(
       throttle,
       turns,
       clock,
-      issuer: createTokenIssuer({ ...issued, keys, observer }),
+      issuer: new TokenIssuer({ ...issued, keys, observer }),
     }),
   );
   return { stores, service };

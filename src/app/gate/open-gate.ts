@@ -1,7 +1,15 @@
-import { UNLIMITED } from "../../core/buffered-bytes.ts";
-import { UNMETERED } from "../../core/request/transfer.ts";
-import type { Forwarder, Gate } from "../../core/request/gate.ts";
-import type { ConcurrencyLimit, RateLimit, Route } from "../../core/route/route.ts";
+import { UNLIMITED } from "../../server/listener/connection-ledger.ts";
+import { UNMETERED } from "../../server/listener/reading/fair-reading.ts";
+import { Forwarder } from "../../upstream/forward.ts";
+import type { Gate } from "../../server/request/gate.ts";
+import {
+  limitName,
+  localArrivalTimes,
+  RateLimit,
+  settlingOf,
+} from "../../policy/rates/rate-limiter.ts";
+import { ConcurrencyLimit, countInFlight } from "../../policy/concurrency/concurrency-limiter.ts";
+import type { Route } from "../../core/route/route.ts";
 import { Leased, type Reusable, reuseOrCreate, reuseOrLease } from "../../lib/async/leased.ts";
 import { openAuthorizer } from "../../policy/remote/authorizer-kinds.ts";
 import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts";
@@ -16,21 +24,10 @@ import {
   VERSION_PATHS,
   versionEndpoint,
 } from "../../server/endpoints/version-endpoint.ts";
-import {
-  countInFlight,
-  createConcurrencyLimit,
-} from "../../policy/concurrency/concurrency-limiter.ts";
-import {
-  createRateLimit,
-  limitName,
-  localArrivalTimes,
-  settlingOf,
-} from "../../policy/rates/rate-limiter.ts";
 import { ambiguous } from "../../server/request/intake.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { publishedKeys } from "../../tokens/keys/key-ring.ts";
-import { CachingTokenVerifier } from "../../tokens/verify/verifier.ts";
-import { createForwarder } from "../../upstream/forward.ts";
+import { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import { Upstream } from "../../upstream/pool/upstreams.ts";
 import {
   accessFieldsOf,
@@ -80,7 +77,7 @@ interface KeptParts {
   /** Including their cached decisions. */
   readonly authorizers: KeptByName<Leased<RemoteAuthorizer>>;
   /** Including its token cache. */
-  readonly verifier: Reusable<Leased<CachingTokenVerifier>>;
+  readonly verifier: Reusable<Leased<TokenVerifier>>;
   /** Including their connections to the backends. */
   readonly upstreams: KeptByName<Leased<Upstream>>;
   /** Including its WebSockets. */
@@ -107,7 +104,6 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const own = { ...limits, verifier, authorizers };
   const kept: KeptParts = { ...connectionsFor(options, before?.kept), ...own };
   const tokens = verifier.value.value;
-  const forwarder = kept.forwarder.value;
   const tokenFrom = endpointPlacesOf(configuration);
   const version = versionEndpoint(kept.version.value.value, tokenFrom);
   const parts = [
@@ -117,29 +113,30 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const keySet = keySetEndpoint(() => publishedKeys(options));
   const { issuer, revocation } = configuration.tokens;
   const logout = logoutEndpoint({ issuer, revoke: options.logOut, tokenFrom });
+  // In the order in which a request meets them.
   const gate: Gate = {
     acquire: () => leased.acquire(),
-    release: () => leased.release(),
+    tokensInUrls: tokenQueriesOf(configuration).length > 0,
+    cors: corsOf(configuration),
     endpoints: new Map([
       [AUTHENTICATE_PATH, authenticate],
       ...VERSION_PATHS.map((path) => [path, version] as const),
       ...(revocation.logout ? [[LOGOUT_PATH, logout] as const] : []),
       ...(configuration.tokens.jwks.publish ? [[KEY_SET_PATH, keySet] as const] : []),
     ]),
-    tokens,
-    describesRefusals: configuration.tokens.errorDescription,
-    tokensInUrls: tokenQueriesOf(configuration).length > 0,
     findRoute: createRouteTable(
       routes.map((route) => withAuthorizer(route, authorizers)),
       () => {
         throw ambiguous("header");
       },
     ),
+    tokens,
+    describesRefusals: configuration.tokens.errorDescription,
     authorize,
     letPass,
-    forwarder,
-    cors: corsOf(configuration),
+    forwarder: kept.forwarder.value,
     accessFields: accessFieldsOf(configuration),
+    release: () => leased.release(),
   };
   const opened: OpenGate = { gate, tokenCacheEntries: () => tokens.entries, kept, parts };
   const leased = new Leased(opened, () => {
@@ -185,15 +182,19 @@ function routesFor(
     configuration,
     (route, settings) => {
       const limit = limitName(route, settings);
-      const kept = reuseOrCreate(before?.rateLimits.get(route), settings, () =>
-        createRateLimit(settings, arrivalTimes(limit), settlingOf(limit, settleRates)),
+      const kept = reuseOrCreate(
+        before?.rateLimits.get(route),
+        settings,
+        () => new RateLimit(settings, arrivalTimes(limit), settlingOf(limit, settleRates)),
       );
       rateLimits.set(route, kept);
       return kept.value;
     },
     (route, settings) => {
-      const kept = reuseOrCreate(before?.concurrencies.get(route), settings, () =>
-        createConcurrencyLimit(route, settings, inFlight, settleConcurrency),
+      const kept = reuseOrCreate(
+        before?.concurrencies.get(route),
+        settings,
+        () => new ConcurrencyLimit(route, settings, inFlight, settleConcurrency),
       );
       concurrencies.set(route, kept);
       return kept.value;
@@ -218,17 +219,20 @@ function connectionsFor(
   const assertion = assertionOf(configuration);
   const signing = assertsWithOwnKeys(configuration.tokens) ? "assertionKeys" : "keys";
   const forwarding = [options.upstreams, settings, assertion, signing];
-  const forwarder = reuseOrCreate(before?.forwarder, forwarding, () =>
-    createForwarder({
-      upstreams: new Map([...upstreams].map(([name, { value }]) => [name, value.value])),
-      assertions: assertion && new Assertions(assertion, options[signing], clock),
-      ...settings,
-      buffered,
-      reading,
-      clock,
-      observer,
-      tracing,
-    }),
+  const forwarder = reuseOrCreate(
+    before?.forwarder,
+    forwarding,
+    () =>
+      new Forwarder({
+        upstreams: new Map([...upstreams].map(([name, { value }]) => [name, value.value])),
+        assertions: assertion && new Assertions(assertion, options[signing], clock),
+        ...settings,
+        buffered,
+        reading,
+        clock,
+        observer,
+        tracing,
+      }),
   );
   const asked = askedForVersion(configuration, options.upstreams);
   const version = reuseOrLease(before?.version, [configuration.version, asked], () =>
@@ -240,8 +244,8 @@ function connectionsFor(
 /** Reuses the previous verifier with its cache if the settings are the same. */
 function verifierFor(
   options: GateOptions,
-  before: Reusable<Leased<CachingTokenVerifier>> | undefined,
-): Reusable<Leased<CachingTokenVerifier>> {
+  before: Reusable<Leased<TokenVerifier>> | undefined,
+): Reusable<Leased<TokenVerifier>> {
   const { configuration, trustedKeyFiles, keys, revocations } = options;
   const { clock, log, observer, keysChanged } = options;
   // Leaves out the settings that do not affect verification, so that the cache survives a change of them.
@@ -279,11 +283,7 @@ function verifierFor(
     open: (issuer, changed) => options.trustedKeys.open(issuer, changed, trustedKeyFiles),
   };
   const outside = { observeCheck, keys, trustedKeys, revocations, clock, log, keysChanged };
-  return reuseOrLease(
-    before,
-    settings,
-    () => new CachingTokenVerifier({ ...settings, ...outside }),
-  );
+  return reuseOrLease(before, settings, () => new TokenVerifier({ ...settings, ...outside }));
 }
 
 /** A version source that must be closed after use. */

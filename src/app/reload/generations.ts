@@ -1,24 +1,24 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import type { Forwarder, Gate, TargetState, UpstreamLoad } from "../../core/request/gate.ts";
-import type { OpenStream } from "../../core/request/transfer.ts";
+import type { Forwarder } from "../../upstream/forward.ts";
+import type { TargetState } from "../../upstream/pool/target.ts";
+import type { UpstreamLoad } from "../../upstream/pool/upstreams.ts";
+import type { Rules, RulesInForce } from "../../server/request/gate.ts";
+import type { OpenWebSocket } from "../../upstream/websocket/open-websocket.ts";
 import type { ListenChanges } from "../../server/listener/listen-options.ts";
-import { createIntake, type Intake } from "../../server/request/intake.ts";
+import { createIntake } from "../../server/request/intake.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import type { Networks } from "../../lib/http/networks.ts";
 import { intakeOptionsOf, realmOf, type ServerTls, stallOf } from "../gate/from-configuration.ts";
 import { openGate, type OpenGate } from "../gate/open-gate.ts";
 import type { GateOptions } from "../gate/gate-options.ts";
-import { tracedIntake } from "../traced.ts";
+import { tracedIntake } from "../observation.ts";
 import { warnUnknownClients } from "../client-warnings.ts";
 
 /** Everything that handles connections and requests under one configuration. A reload replaces it as a whole. */
-export interface Generation {
+export interface Generation extends Rules {
   readonly configuration: Configuration;
   readonly opened: Leased<OpenGate>;
-  readonly gate: Gate;
-  readonly intake: Intake;
-  readonly realm: string;
   readonly trustedProxies: Networks;
   readonly listening: ListenChanges;
 }
@@ -45,6 +45,7 @@ export function openGeneration(
     gate: opened.value.gate,
     intake: tracedIntake(intake, options.tracing),
     realm: realmOf(configuration),
+    streams: configuration.tokens.streams,
     trustedProxies: reading.trustedProxies,
     listening: {
       tls,
@@ -58,10 +59,12 @@ export function openGeneration(
 /**
  * The generation in force, and the earlier gates that still serve requests. Gates share parts with the same settings.
  */
-export class Generations {
+export class Generations implements RulesInForce {
   readonly #all = new Set<Leased<OpenGate>>();
   /** The generation in force. Only `replace` changes it. */
   current: Generation;
+  ruling = 0;
+  draining = false;
 
   constructor(first: Generation) {
     this.current = first;
@@ -97,7 +100,7 @@ export class Generations {
   }
 
   /** Returns the open WebSockets, including those of earlier gates. */
-  openWebSockets(): OpenStream[] {
+  openWebSockets(): OpenWebSocket[] {
     return this.#forwarders().flatMap((forwarder) => [...forwarder.openWebSockets()]);
   }
 

@@ -29,7 +29,7 @@ import { shellWord } from "../../lib/text/printable.ts";
 import { accessPolicyWords } from "../../policy/authorize.ts";
 import { createDryRunRequest, ExplainQueryError } from "../../server/admin/explain-page.ts";
 import { pathWords } from "../../core/route/route.ts";
-import type { TargetState } from "../../core/request/gate.ts";
+import type { TargetState } from "../../upstream/pool/target.ts";
 import { bySpecificity } from "../../policy/route-table.ts";
 import { stateOf } from "../../tokens/keys/key-states.ts";
 import type { KeyRing } from "../../tokens/keys/key-ring.ts";

@@ -12,7 +12,7 @@ import type { MainApi, ThreadApi, ThreadData, ThreadPlacement } from "./thread.t
 import type { TrafficChange, TrafficOptions } from "../traffic.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { KeyRing } from "../../tokens/keys/key-ring.ts";
-import { type OwnKeys, ReplaceableKeys } from "../../tokens/keys/own-keys.ts";
+import { OwnKeys } from "../../tokens/keys/own-keys.ts";
 
 type Name = "keys" | "assertionKeys";
 const NAMES: readonly Name[] = ["keys", "assertionKeys"];
@@ -40,12 +40,12 @@ function onKeyChange(
 }
 
 /** Sallyport's own keys in a thread, which receives them from the main thread. */
-export type ThreadKeys = Readonly<Record<Name, ReplaceableKeys>>;
+export type ThreadKeys = Readonly<Record<Name, OwnKeys>>;
 
 export function threadKeys({ keys, assertionKeys }: KeyRings, clock: Clock): ThreadKeys {
   return {
-    keys: new ReplaceableKeys(keys, clock),
-    assertionKeys: new ReplaceableKeys(assertionKeys, clock),
+    keys: new OwnKeys(keys, clock),
+    assertionKeys: new OwnKeys(assertionKeys, clock),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { TargetState } from "../../core/request/gate.ts";
+import type { TargetState } from "../../upstream/pool/target.ts";
 import type { Generations } from "../reload/generations.ts";
 import type { IssuerState } from "../../core/status.ts";
 

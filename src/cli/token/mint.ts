@@ -4,7 +4,7 @@ import { inspect } from "../../app/inspection.ts";
 import { ConfigError } from "../../core/config-problem.ts";
 import { formatDuration, parseDuration } from "../../lib/text/duration.ts";
 import { printable } from "../../lib/text/printable.ts";
-import { createTokenIssuer } from "../../tokens/issuer.ts";
+import { TokenIssuer } from "../../tokens/issuer.ts";
 import { CONFIGURATION_FLAGS, configurationSources, parseFlags } from "../arguments.ts";
 import { EXIT, type Terminal, UsageError } from "../command.ts";
 
@@ -39,7 +39,7 @@ export async function mint(args: readonly string[], terminal: Terminal): Promise
   if (keys.signing === undefined) throw new Error(`no key in ${directory} signs at this time`);
   const lifetimeMs = wanted ?? lifetime;
   const issuing = { issuer, audience, lifetimeMs, keys, clock, observer: NOOP_OBSERVER };
-  const token = await createTokenIssuer(issuing).issue({ name: subject, groups }, clock.now());
+  const token = await new TokenIssuer(issuing).issue({ name: subject, groups }, clock.now());
   const { accepted, reason } = await inspectToken(explainer, token);
   if (!accepted) throw new Error(`this configuration would not accept the token: ${reason}`);
   terminal.out(`${token}\n`);

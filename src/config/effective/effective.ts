@@ -5,7 +5,7 @@ import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { printable } from "../../lib/text/printable.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { mentionsSecret, namesSecret } from "../../observe/log/redaction.ts";
-import { headerModifier, headerTemplate } from "../../upstream/headers/header-changes.ts";
+import { HeaderModifier, headerTemplate } from "../../upstream/headers/header-changes.ts";
 import { isHeaderValue } from "../interpolation.ts";
 import { jsonSchema, type JsonSchema, withAlternatives } from "../schema/json-schema.ts";
 import type { LoadedConfiguration } from "../load.ts";
@@ -13,7 +13,7 @@ import { valueAt } from "../schema/untyped.ts";
 import { MASKED, maskSecrets } from "./render.ts";
 import { PathExpression, type Route } from "../../core/route/route.ts";
 import { TokenPlaces } from "../../core/request/token-place.ts";
-import { createNetworkRule } from "../../policy/create-network-rule.ts";
+import { NetworkRule } from "../../policy/network-rule.ts";
 import type { Configuration } from "../schema/configuration-schema.ts";
 import { fingerprint } from "../../lib/files/regular-file.ts";
 import { restartSections } from "./changes.ts";
@@ -212,7 +212,7 @@ export function routeRow(row: WrittenRoute, limits: Limits): Route {
     ...(rewrite && { rewrite }),
     ...headersOf(row),
     ...(headers && { headers: matchedHeaders(headers) }),
-    ...((row.allow ?? row.deny) && { networks: createNetworkRule(row) }),
+    ...((row.allow ?? row.deny) && { networks: new NetworkRule(row) }),
     ...(row.paths !== "strict" && { paths: row.paths }),
     ...(retry && { retry }),
     ...(mirror && { mirror }),
@@ -244,8 +244,8 @@ function headersOf({
       hostHeader: hostHeader === "target" ? hostHeader : { fixed: hostHeader },
     }),
     ...((rewrite?.responses ?? (otherHost || otherPath)) && { mapsAnswers: true }),
-    ...(requestHeaders && { requestHeaders: headerModifier(requestHeaders) }),
-    ...(responseHeaders && { responseHeaders: headerModifier(responseHeaders) }),
+    ...(requestHeaders && { requestHeaders: new HeaderModifier(requestHeaders) }),
+    ...(responseHeaders && { responseHeaders: new HeaderModifier(responseHeaders) }),
   };
 }
 

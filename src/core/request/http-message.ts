@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { Permit } from "./permit.ts";
 import type { Transfer } from "./transfer.ts";
 
@@ -102,4 +103,24 @@ const READS_WITHIN_MS = 1_000;
 export function destroyUnlessRead(response: OutgoingResponse): void {
   const timer = setTimeout(() => response.destroy(), READS_WITHIN_MS).unref();
   response.once("close", () => clearTimeout(timer));
+}
+
+/** An HTTP/2 stream over which a client wants to open a WebSocket (RFC 8441). */
+export interface TunnelStream {
+  /** The bytes of both directions. */
+  readonly duplex: Duplex;
+  /** Sends the head that opens the tunnel, and returns its status. @param fields names and values, alternating. */
+  open(fields: string[]): number;
+  /** Resets the stream. */
+  abort(): void;
+}
+
+/** A request to switch protocols. Its response is used if the switch is refused. */
+export interface UpgradeRequest {
+  readonly request: IncomingRequest;
+  readonly response: OutgoingResponse & { sendDate?: boolean; detachSocket?(socket: Socket): void };
+  /** Undefined over HTTP/1.1, where the connection itself becomes the WebSocket. */
+  readonly stream: TunnelStream | undefined;
+  /** Data that arrived with the request. */
+  readonly head: Buffer;
 }

@@ -127,18 +127,3 @@ export interface VerificationNotes {
   /** Undefined unless the verification is to be explained. */
   readonly trace?: VerificationTrace | undefined;
 }
-
-/** Verifies bearer tokens. A refusal is a normal result. Throws `GateError("keys_unusable")` if it cannot decide. */
-export interface TokenVerifier {
-  /**
-   * Returns an identity synchronously if the token is cached, else a verdict or its promise.
-   *
-   * @param token the compact serialization, without the scheme.
-   * @param connection a key for the connection, if any. A connection usually sends the same token again.
-   */
-  verify(
-    token: string,
-    connection?: object,
-    notes?: VerificationNotes,
-  ): TokenVerdict | Promise<TokenVerdict>;
-}

@@ -1,8 +1,12 @@
+import type { ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
+import type { NetworkRule } from "../../policy/network-rule.ts";
+import type { RateLimit } from "../../policy/rates/rate-limiter.ts";
+import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts";
+import type { HeaderModifier } from "../../upstream/headers/header-changes.ts";
 import type { GateRequest } from "../request/gate-request.ts";
-import type { ClaimScalar, Identity } from "../request/identity.ts";
+import type { ClaimScalar } from "../request/identity.ts";
 import type { PathSpelling } from "../../lib/http/path/loose-path.ts";
 import type { TokenPlaces } from "../request/token-place.ts";
-import type { Endpoint } from "../request/gate.ts";
 import { Automaton, commonText } from "../../lib/automaton/automaton.ts";
 import { parseExpression } from "../../lib/automaton/expression.ts";
 
@@ -116,25 +120,6 @@ export interface RouteRewrite {
   readonly responses?: boolean;
 }
 
-/** The networks from which a route accepts requests. */
-export interface NetworkRule {
-  /** Allowed address ranges; undefined allows every network. */
-  readonly allow?: readonly string[];
-  /** Denied ranges; they take precedence over `allow`. */
-  readonly deny?: readonly string[];
-  admits(client: string): boolean;
-}
-
-/** Asks another server whether a caller may make a request. */
-export interface Authorizer {
-  /**
-   * Returns whether the caller may make the request: synchronously if the answer is cached, else a promise.
-   *
-   * @throws or rejects with GateError `authorization_unavailable` if the server cannot decide.
-   */
-  allows(request: GateRequest, identity: Identity): boolean | Promise<boolean>;
-}
-
 /** One row of the route table, as configured. */
 export interface Route {
   /** The label in metrics and logs. */
@@ -183,96 +168,7 @@ export interface Route {
   /** The name of the entry in `authorization` that also decides whether the caller may make the request. */
   readonly authorize?: string;
   /** The client of this entry. */
-  readonly authorizer?: Authorizer;
+  readonly authorizer?: RemoteAuthorizer;
   /** Whether the backend gets a signed assertion of the caller's identity. */
   readonly assertion?: boolean;
-}
-
-/** A limit on the requests in flight on a route. */
-export interface ConcurrencyLimit {
-  readonly requests: number;
-  /** What shares one count: all requests of the route, those of one subject, or those of one client network. */
-  readonly by: "route" | "subject" | "client";
-  /** Counts a request. @returns whether there was room; if so, call `release` when the request has ended. */
-  take(key: string): boolean;
-  release(key: string): void;
-}
-
-/** The verdict of a concurrency limit on one request. */
-export interface ConcurrencyVerdict {
-  readonly allowed: boolean;
-  /** Ends the count of an allowed request. Further calls do nothing. */
-  release(): void;
-}
-
-/** Fields for a response, names and values alternating. */
-export interface CorsFields {
-  /** For the response of a backend. */
-  readonly backend: readonly string[];
-  /** For a response of Sallyport's own: scripts may also read what says why, and when to ask again. */
-  readonly own: readonly string[];
-}
-
-/** Decides which responses scripts of other origins may read (Fetch Standard, §3.2). */
-export interface Cors {
-  /** @param origin the `Origin` of a request; undefined if it has none. */
-  fields(origin: string | undefined): CorsFields;
-  /** Whether a script of this origin may send cookies. */
-  trusts(origin: string): boolean;
-  /**
-   * @returns the endpoint for a preflight; undefined for any other request.
-   * @throws GateError `origin_not_allowed`.
-   */
-  preflight(request: GateRequest): Endpoint | undefined;
-}
-
-/** The data that the values of modified headers can refer to. */
-export interface HeaderValues {
-  readonly request: Pick<GateRequest, "requestId" | "client">;
-  readonly identity: Identity | undefined;
-}
-
-/** Sets, adds and removes header fields. Prepared when the configuration is read. */
-export interface HeaderModifier {
-  /** @returns the modified fields. @param fields names and values, alternating. */
-  modify(fields: readonly string[], values: HeaderValues): string[];
-  /** @returns the fields whose names it neither sets nor removes. */
-  untouched(fields: readonly string[]): string[];
-  /**
-   * Returns the fields that `modify` would set or add, for a response of Sallyport itself. Leaves out names that are in
-   * `present`, so that the response keeps its own fields.
-   *
-   * @param present names and values, alternating.
-   */
-  additions(present: readonly string[], values: HeaderValues): string[];
-  /** Whether the value for this name comes from the configuration alone, and may be a secret. */
-  isFixed(name: string): boolean;
-}
-
-/** The verdict of a rate limit on one request. */
-export interface RateVerdict {
-  readonly allowed: boolean;
-  /** The number of further requests that may follow immediately. */
-  readonly remaining: number;
-  /**
-   * In milliseconds: after a refusal, the time until the next request is allowed; otherwise until the full burst is
-   * available.
-   */
-  readonly waitMs: number;
-}
-
-/** The rate limit that a route sets for each caller. */
-export interface RateLimit {
-  /**
-   * The key: the subject of the token (without one, on a route where it is optional, the address), or the address of the
-   * client (IPv6: its /64). With `address`, requests are counted before the token is examined, so that requests with invalid
-   * tokens count, too.
-   */
-  readonly by: "subject" | "address";
-  /** Sustained rate: requests allowed per `withinMs`. `burst` is how many may arrive at once. */
-  readonly requests: number;
-  readonly withinMs: number;
-  readonly burst: number;
-  /** Counts a request of a caller, unless the limit refuses it. */
-  take(key: string): RateVerdict;
 }

@@ -1,4 +1,5 @@
-import type { TargetState, UpstreamLoad } from "../../core/request/gate.ts";
+import type { TargetState } from "../../upstream/pool/target.ts";
+import type { UpstreamLoad } from "../../upstream/pool/upstreams.ts";
 import type { IssuerState } from "../../core/status.ts";
 import type { MetricDefinitions } from "./define-metrics.ts";
 import type { LabelSet, Sample } from "./series.ts";

@@ -27,9 +27,8 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 import type { Log } from "../../core/log.ts";
-import { TRACE_HEADERS, type Tracing } from "../../core/tracing.ts";
-import type { TracingOptions } from "./open-tracing.ts";
-import type { TracingSettings } from "./tracing-settings.ts";
+import { TRACE_HEADERS } from "../../lib/http/header-values.ts";
+import type { TracingOptions, TracingSettings } from "./tracing-settings.ts";
 import type { Outcome } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { maskTokens } from "../log/redaction.ts";
@@ -43,27 +42,41 @@ interface Spans {
 
 const propagator = new W3CTraceContextPropagator();
 
-/** The spans of requests in progress, by request id. Attributes follow the semantic conventions for HTTP. */
-class RequestSpans {
+/** How long shutdown waits for the collector, in milliseconds. */
+const LAST_SPANS_MS = 500;
+
+/**
+ * Distributed tracing of requests (W3C Trace Context), present only if tracing is on. Without it, a client's
+ * `traceparent` is forwarded unchanged. Requests are identified by their `id`. No method blocks or throws. Attributes follow the
+ * semantic conventions for HTTP.
+ */
+export class Tracing {
+  readonly #provider: TracerProvider;
   readonly #tracer: Tracer;
+  readonly #warn: (error: unknown) => void;
+  /** The spans of requests in progress, by request id. */
   readonly #open = new Map<number, Spans>();
 
-  constructor(tracer: Tracer) {
-    this.#tracer = tracer;
+  /** @param warn called with the error if spans are lost. */
+  constructor(provider: TracerProvider, version: string, warn: (error: unknown) => void) {
+    this.#provider = provider;
+    this.#tracer = provider.getTracer("sallyport", version);
+    this.#warn = warn;
   }
 
-  begin(id: number, rawHeaders: readonly string[]): void {
+  /** The head of a request has arrived. @param rawHeaders names and values, alternating. */
+  began(id: number, rawHeaders: readonly string[]): void {
     const parent = propagator.extract(ROOT_CONTEXT, rawHeaders, { get: valueOf, keys: () => [] });
     const server = this.#tracer.startSpan("HTTP", { kind: SpanKind.SERVER }, parent);
     this.#open.set(id, { context: trace.setSpan(parent, server), server, client: undefined });
   }
 
   /**
-   * Starts the client span of an attempt.
+   * The request is sent to a backend, for the first time or again: starts the client span of the attempt.
    *
    * @returns its trace headers, names and values alternating.
    */
-  dispatch({ request, route }: Permit): string[] {
+  dispatched({ request, route }: Permit): string[] {
     const spans = this.#open.get(request.id);
     if (spans === undefined) return [];
     // An earlier attempt failed, and the request is sent again.
@@ -84,8 +97,8 @@ class RequestSpans {
     return fields;
   }
 
-  /** @returns the trace id; undefined for a request that was not begun. */
-  end(outcome: Outcome): string | undefined {
+  /** Ends the trace of a request. @returns its id, 32 hexadecimal digits; undefined for a request without a trace. */
+  ended(outcome: Outcome): string | undefined {
     const spans = this.#open.get(outcome.id);
     if (spans === undefined) return undefined;
     this.#open.delete(outcome.id);
@@ -101,6 +114,15 @@ class RequestSpans {
     if (outcome.status >= 500) server.setStatus({ code: SpanStatusCode.ERROR });
     server.end();
     return server.spanContext().traceId;
+  }
+
+  /** Flushes finished spans, for some seconds at most. Never rejects. */
+  async close(): Promise<void> {
+    const limit = new AbortController();
+    const sent = this.#provider.shutdown().catch(this.#warn);
+    const late = after(LAST_SPANS_MS, undefined, { signal: limit.signal }).catch(() => undefined);
+    await Promise.race([sent, late]);
+    limit.abort();
   }
 }
 
@@ -150,8 +172,6 @@ function valueOf(rawHeaders: readonly string[], wanted: string): string | undefi
   return values.length === 0 ? undefined : values.join(",");
 }
 
-/** How long shutdown waits for the collector, in milliseconds. */
-const LAST_SPANS_MS = 500;
 /** The maximum number of finished spans that wait for the collector; further ones are dropped. */
 const WAITING_SPANS = 4_096;
 /** Minimum time between two warnings about lost spans, in milliseconds. */
@@ -180,20 +200,8 @@ export function startTracing(settings: TracingSettings, options: TracingOptions)
       }),
     ],
   });
-  const spans = new RequestSpans(provider.getTracer("sallyport", version));
   log.info("tracing");
-  return {
-    began: (id, rawHeaders) => spans.begin(id, rawHeaders),
-    dispatched: (permit) => spans.dispatch(permit),
-    ended: (outcome) => spans.end(outcome),
-    async close() {
-      const limit = new AbortController();
-      const sent = provider.shutdown().catch(warn);
-      const late = after(LAST_SPANS_MS, undefined, { signal: limit.signal }).catch(() => undefined);
-      await Promise.race([sent, late]);
-      limit.abort();
-    },
-  };
+  return new Tracing(provider, version, warn);
 }
 
 /** Creates the sampler. With a name that begins with `parentbased_`, the client's decision takes precedence. */

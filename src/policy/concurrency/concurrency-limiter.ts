@@ -1,5 +1,4 @@
 import { hash } from "node:crypto";
-import type { ConcurrencyLimit } from "../../core/route/route.ts";
 import type { SettleConcurrency } from "../../core/shared-parts.ts";
 import { PacedTask } from "../../lib/async/paced-task.ts";
 import { type SharedCounts, type Slots, ThreadCounts } from "../../lib/async/shared-counts.ts";
@@ -158,38 +157,52 @@ export function attachInFlight(shared: SharedCounts, thread: number): InFlight {
 /** Maximum length of a key. A longer one is replaced by its hash: a subject can be as long as a token. */
 const LONGEST_KEY = 128;
 
-/**
- * Creates a limit on the requests in flight on a route.
- *
- * @param inFlight counts the requests in flight in this process, for all routes.
- * @param settle adds up the requests in flight of all replicas. Without it, this replica counts on its own.
- */
-export function createConcurrencyLimit(
-  route: string,
-  options: Pick<ConcurrencyLimit, "requests" | "by">,
-  inFlight: InFlight,
-  settle?: SettleConcurrency,
-): ConcurrencyLimit {
-  const { requests, by } = options;
-  const settling = settle && new ConcurrencySettling(settle, inFlight);
-  const nameOf = (key: string): string => {
+type ConcurrencySettings = Pick<ConcurrencyLimit, "requests" | "by">;
+
+/** A limit on the requests in flight on a route. */
+export class ConcurrencyLimit {
+  readonly requests: number;
+  /** What shares one count: all requests of the route, those of one subject, or those of one client network. */
+  readonly by: "route" | "subject" | "client";
+  readonly #route: string;
+  readonly #inFlight: InFlight;
+  readonly #settling: ConcurrencySettling | undefined;
+
+  /**
+   * @param inFlight counts the requests in flight in this process, for all routes.
+   * @param settle adds up the requests in flight of all replicas. Without it, this replica counts on its own.
+   */
+  constructor(
+    route: string,
+    { requests, by }: ConcurrencySettings,
+    inFlight: InFlight,
+    settle?: SettleConcurrency,
+  ) {
+    this.requests = requests;
+    this.by = by;
+    this.#route = route;
+    this.#inFlight = inFlight;
+    this.#settling = settle && new ConcurrencySettling(settle, inFlight);
+  }
+
+  /** Counts a request. @returns whether there was room; if so, call `release` when the request has ended. */
+  take(key: string): boolean {
+    const name = this.#nameOf(key);
+    const all = this.#inFlight.add(name) + (this.#settling?.elsewhere(name) ?? 0);
+    const allowed = all <= this.requests;
+    if (!allowed) this.#inFlight.remove(name);
+    this.#settling?.changed(name);
+    return allowed;
+  }
+
+  release(key: string): void {
+    const name = this.#nameOf(key);
+    this.#inFlight.remove(name);
+    this.#settling?.changed(name);
+  }
+
+  #nameOf(key: string): string {
     const short = key.length > LONGEST_KEY ? hash("sha256", key, "base64url") : key;
-    return `${route}\0${by}\0${short}`;
-  };
-  return {
-    ...options,
-    take(key) {
-      const name = nameOf(key);
-      const all = inFlight.add(name) + (settling?.elsewhere(name) ?? 0);
-      const allowed = all <= requests;
-      if (!allowed) inFlight.remove(name);
-      settling?.changed(name);
-      return allowed;
-    },
-    release(key) {
-      const name = nameOf(key);
-      inFlight.remove(name);
-      settling?.changed(name);
-    },
-  };
+    return `${this.#route}\0${this.by}\0${short}`;
+  }
 }

@@ -1,6 +1,5 @@
 import { hash, randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { RateLimit } from "../../core/route/route.ts";
 import type { SettleRates } from "../../core/shared-parts.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { PacedTask } from "../../lib/async/paced-task.ts";
@@ -274,41 +273,75 @@ const LONGEST_KEY = 128;
 /** No key waits longer than the time of this many bursts, whatever the server says that other replicas have spent. */
 const MOST_BURSTS = 10;
 
+/** The verdict of a rate limit on one request. */
+export interface RateVerdict {
+  readonly allowed: boolean;
+  /** The number of further requests that may follow immediately. */
+  readonly remaining: number;
+  /**
+   * In milliseconds: after a refusal, the time until the next request is allowed; otherwise until the full burst is
+   * available.
+   */
+  readonly waitMs: number;
+}
+
+type RateSettings = Pick<RateLimit, "by" | "requests" | "withinMs" | "burst">;
+
 /**
- * Creates a rate limit that uses the generic cell rate algorithm (ITU-T I.371, annex A). It keeps one number for each
- * key: the time at which all requests so far would be due if they arrived at a constant rate. A fixed window would
+ * The rate limit that a route sets for each caller: the generic cell rate algorithm (ITU-T I.371, annex A). It keeps one number
+ * for each key: the time at which all requests so far would be due if they arrived at a constant rate. A fixed window would
  * allow two bursts in succession.
  *
  * rate-limiter-flexible was tried first. Its counts in memory are unbounded (a million addresses took 495 MB and a
  * million timers; here 6 MB and none), and it depends on the wall clock.
- *
- * @param times the arrival times of the keys, in this thread or over all threads of the process.
- * @param settle adds up the spending of all replicas. Without it, this replica counts on its own.
  */
-export function createRateLimit(
-  options: Omit<RateLimit, "take">,
-  times: ArrivalTimes,
-  settle?: SettleRates,
-): RateLimit {
-  const { requests, withinMs, burst } = options;
-  const intervalMs = withinMs / requests;
-  const burstMs = (burst - 1) * intervalMs;
-  const mostMs = MOST_BURSTS * burst * intervalMs;
-  const settling =
-    settle &&
-    new RateSettling(settle, intervalMs, (key, aheadMs) =>
-      times.raise(key, Math.min(aheadMs, mostMs)),
-    );
-  return {
-    ...options,
-    take(caller) {
-      const key = caller.length > LONGEST_KEY ? hash("sha256", caller, "base64url") : caller;
-      const aheadMs = times.take(key, intervalMs, burstMs);
-      const waitMs = aheadMs - burstMs;
-      if (waitMs > ROUNDING_MS) return { allowed: false, remaining: 0, waitMs };
-      settling?.spend(key);
-      const remaining = Math.floor(burst - 1 - aheadMs / intervalMs + ROUNDING_MS);
-      return { allowed: true, remaining: Math.max(0, remaining), waitMs: aheadMs + intervalMs };
-    },
-  };
+export class RateLimit {
+  /**
+   * The key: the subject of the token (without one, on a route where it is optional, the address), or the address of the
+   * client (IPv6: its /64). With `address`, requests are counted before the token is examined, so that requests with invalid
+   * tokens count, too.
+   */
+  readonly by: "subject" | "address";
+  /** Sustained rate: requests allowed per `withinMs`. `burst` is how many may arrive at once. */
+  readonly requests: number;
+  readonly withinMs: number;
+  readonly burst: number;
+  readonly #times: ArrivalTimes;
+  readonly #intervalMs: number;
+  readonly #burstMs: number;
+  readonly #settling: RateSettling | undefined;
+
+  /**
+   * @param times the arrival times of the keys, in this thread or over all threads of the process.
+   * @param settle adds up the spending of all replicas. Without it, this replica counts on its own.
+   */
+  constructor(settings: RateSettings, times: ArrivalTimes, settle?: SettleRates) {
+    const { by, requests, withinMs, burst } = settings;
+    this.by = by;
+    this.requests = requests;
+    this.withinMs = withinMs;
+    this.burst = burst;
+    this.#times = times;
+    const intervalMs = withinMs / requests;
+    this.#intervalMs = intervalMs;
+    this.#burstMs = (burst - 1) * intervalMs;
+    const mostMs = MOST_BURSTS * burst * intervalMs;
+    this.#settling =
+      settle &&
+      new RateSettling(settle, intervalMs, (key, aheadMs) =>
+        times.raise(key, Math.min(aheadMs, mostMs)),
+      );
+  }
+
+  /** Counts a request of a caller, unless the limit refuses it. */
+  take(caller: string): RateVerdict {
+    const intervalMs = this.#intervalMs;
+    const key = caller.length > LONGEST_KEY ? hash("sha256", caller, "base64url") : caller;
+    const aheadMs = this.#times.take(key, intervalMs, this.#burstMs);
+    const waitMs = aheadMs - this.#burstMs;
+    if (waitMs > ROUNDING_MS) return { allowed: false, remaining: 0, waitMs };
+    this.#settling?.spend(key);
+    const remaining = Math.floor(this.burst - 1 - aheadMs / intervalMs + ROUNDING_MS);
+    return { allowed: true, remaining: Math.max(0, remaining), waitMs: aheadMs + intervalMs };
+  }
 }

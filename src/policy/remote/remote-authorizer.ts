@@ -1,7 +1,6 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { RemoteCheckObserver } from "../../core/remote-check.ts";
-import type { Authorizer } from "../../core/route/route.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
@@ -44,7 +43,7 @@ interface Remembered {
  * Asks another server and caches its answers. Concurrent requests with the same question share it, and callers share
  * the server fairly. A failure never allows a request.
  */
-export class RemoteAuthorizer implements Authorizer {
+export class RemoteAuthorizer {
   readonly #options: AuthorizerOptions;
   readonly #answers = new LRUCache<string, Remembered>({ max: MAX_ENTRIES });
   readonly #underWay = new SingleFlight<boolean>();
@@ -56,6 +55,11 @@ export class RemoteAuthorizer implements Authorizer {
     this.#questions = new FairQuestions({ atOnce, most: MOST, mostOfClient: MOST_OF_CALLER });
   }
 
+  /**
+   * Returns whether the caller may make the request: synchronously if the answer is cached, else a promise.
+   *
+   * @throws or rejects with GateError `authorization_unavailable` if the server cannot decide.
+   */
   allows(request: GateRequest, identity: Identity): boolean | Promise<boolean> {
     const { client, observer, clock } = this.#options;
     const questions = client.questions(request, identity);

@@ -1,15 +1,19 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { AdminResponse } from "../../core/admin-page.ts";
-import { type BufferedBytes, UNLIMITED } from "../../core/buffered-bytes.ts";
+import {
+  type BufferedBytes,
+  type ConnectionLedger,
+  UNLIMITED,
+} from "../listener/connection-ledger.ts";
 import { unmapAddress } from "../../lib/http/networks.ts";
 import { createServer } from "../../lib/http/node-http.ts";
 import { changeOptions, takeListeners } from "../../lib/node-internals/node-sockets.ts";
 import { adminResponse, type AdminSite, waitForResponse } from "./admin-pages.ts";
 import { failure } from "./state-pages.ts";
-import type { ConnectionLedger } from "../listener/connection-ledger.ts";
 import { createClientErrorHandler } from "../listener/client-error.ts";
 import { useLingeringClose } from "../listener/discard-body.ts";
+import { UNMETERED } from "../listener/reading/fair-reading.ts";
 import { serializePipelined } from "../listener/pipelining.ts";
 import { requestIdOf } from "../request/intake.ts";
 import { acceptSingleRequest } from "../listener/single-request.ts";
@@ -206,15 +210,18 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     ServerResponse: TrackedResponse,
   });
   const connections = acceptConnections(server, options);
-  const answer = serializePipelined(
-    (request, response) => {
-      const connection = connections.get(request.socket);
-      if (connection !== undefined) respond(request, response, connection, options);
+  const answer = serializePipelined({
+    handler: {
+      handle(request, response) {
+        const connection = connections.get(request.socket);
+        if (connection !== undefined) respond(request, response, connection, options);
+      },
     },
-    () => log.debug("an admin connection was ended: too many requests wait on it"),
-    buffered ?? UNLIMITED,
-    PIPELINING_LIMITS,
-  );
+    refused: () => log.debug("an admin connection was ended: too many requests wait on it"),
+    buffered: buffered ?? UNLIMITED,
+    reading: UNMETERED,
+    limits: PIPELINING_LIMITS,
+  });
   server.on("request", answer);
   server.on("checkExpectation", (request: IncomingMessage, response: TrackedResponse) => {
     const connection = connections.get(request.socket);
@@ -225,7 +232,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     }
   });
   const observer = { requestRefused() {}, requestStarted() {}, requestFinished() {} };
-  const refuse = createClientErrorHandler({ nextId, realm: () => "", observer });
+  const refuse = createClientErrorHandler({ nextId, rules: { current: { realm: "" } }, observer });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     connections.get(socket)?.onRequestRead();
     refuse(error, socket);

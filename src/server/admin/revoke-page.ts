@@ -1,9 +1,9 @@
 import type { AdminPage, AdminResponse } from "../../core/admin-page.ts";
+import type { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import {
   NAMED_REVOCATIONS,
   type Revocation,
   type RevocationKindName,
-  type Revocations,
 } from "../../core/revocation.ts";
 import { failure, restrictedPage, success } from "./state-pages.ts";
 
@@ -61,7 +61,7 @@ export function revokePage(
  * `GET /-/revoked?subject=&issuer=&jti=&iat=`: whether a token with these claims is revoked. A command that verifies a
  * token asks this, so that the token itself stays where it is.
  */
-export function revokedPage(covering: Revocations["covering"]): AdminPage {
+export function revokedPage(covering: RevocationList["covering"]): AdminPage {
   return restrictedPage("GET", "/-/revoked", ({ query }) => {
     const [subject, issuer, iat] = ["subject", "issuer", "iat"].map((name) => query.get(name));
     const known = [...query.keys()].every((name) => CLAIMS.has(name));

@@ -7,7 +7,7 @@ import {
 } from "../../core/admin-page.ts";
 import { describeProblem } from "../../core/config-problem.ts";
 import type { ReloadResult, Status, StatusConfiguration } from "../../core/status.ts";
-import type { TargetState } from "../../core/request/gate.ts";
+import type { TargetState } from "../../upstream/pool/target.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 

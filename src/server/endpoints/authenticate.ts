@@ -1,5 +1,6 @@
-import type { ClientReading, Transfer } from "../../core/request/transfer.ts";
-import type { Endpoint, EndpointCall } from "../../core/request/gate.ts";
+import type { ClientReading } from "../listener/reading/fair-reading.ts";
+import type { Transfer } from "../../core/request/transfer.ts";
+import type { Endpoint, EndpointCall } from "../request/gate.ts";
 import { type ErrorCode, GateError } from "../../core/request/errors.ts";
 import type { LoginService } from "../../core/login.ts";
 import type { Observer } from "../../core/observer.ts";
@@ -46,22 +47,6 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
       }
     },
   };
-}
-
-/** The path in another case, or with a suffix that some servers strip: a slash, an extension, a final dot, encoded blanks. */
-const OTHER_SPELLING = /^\/api\/authenticate(?:\/|\.[a-z0-9]*|%20)*$/i;
-const MOST_BEHIND = 16;
-
-/**
- * Refuses another spelling of the login path: such a request holds a name and a password, which no backend may get.
- *
- * @throws GateError `no_route`.
- */
-export function refuseMisspeltLogin(matchPath: string): void {
-  // The length rules out most paths.
-  const behind = matchPath.length - AUTHENTICATE_PATH.length;
-  if (behind < 0 || behind > MOST_BEHIND || !OTHER_SPELLING.test(matchPath)) return;
-  throw new GateError("no_route", { reason: "login_misspelt" });
 }
 
 async function readLogin({

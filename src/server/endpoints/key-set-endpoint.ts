@@ -1,5 +1,5 @@
 import type { AdminPage } from "../../core/admin-page.ts";
-import type { Endpoint } from "../../core/request/gate.ts";
+import type { Endpoint } from "../request/gate.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 
 /** The usual path of identity providers. */

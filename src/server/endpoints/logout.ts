@@ -1,4 +1,4 @@
-import type { Endpoint } from "../../core/request/gate.ts";
+import type { Endpoint } from "../request/gate.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";

@@ -1,5 +1,5 @@
 import { constants, open } from "node:fs/promises";
-import type { Endpoint } from "../../core/request/gate.ts";
+import type { Endpoint } from "../request/gate.ts";
 import { GateError, type Reason } from "../../core/request/errors.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
 import { VERSION_FORM, type VersionSource } from "../../core/version-source.ts";

@@ -1,7 +1,9 @@
+import type { Challenges } from "../request/gate.ts";
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
-import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
-import type { ClientReading } from "../../core/request/transfer.ts";
+import type { BufferedBytes } from "../listener/connection-ledger.ts";
+import type { BufferHolder } from "../../core/request/transfer.ts";
+import type { ClientReading } from "../listener/reading/fair-reading.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
 import { callEach } from "../../lib/async/isolation.ts";
@@ -159,7 +161,7 @@ interface Http2ConnectionOptions {
   readonly buffered: BufferedBytes;
   readonly reading: ClientReading & { chargeUpgrade(connection: Socket): void };
   readonly observer: Pick<Observer, "requestRefused">;
-  readonly realm: () => string;
+  readonly rules: Challenges;
 }
 
 /** The largest stream number: announces the end of the connection while requests in transit are still served. */
@@ -290,7 +292,7 @@ class Http2Connection implements BufferHolder {
   }
 
   #lookAt(response: Http2Response, now: number): void {
-    const { settings, observer, realm } = this.#options;
+    const { settings, observer, rules } = this.#options;
     // The handshake and the WebSocket have their own time limits.
     if (response.req.isTunnel) return;
     const { request, stall } = settings().timeouts;
@@ -298,7 +300,7 @@ class Http2Connection implements BufferHolder {
     const late =
       idle === undefined ? now - response.started > request : response.stalledFor(now) > idle;
     if (late && !response.req.complete) {
-      if (refuseUnderWay(response, "request_timeout", realm())) {
+      if (refuseUnderWay(response, "request_timeout", rules.current.realm)) {
         observer.requestRefused("request_timeout");
       }
     } else if (response.stalledFor(now) > (this.#ended ? LEFT_MS : stall)) {

@@ -1,7 +1,6 @@
 import { EventEmitter } from "node:events";
 import type { ServerHttp2Stream } from "node:http2";
-import type { TunnelStream } from "../../core/request/gate.ts";
-import type { TrackedOutgoing } from "../../core/request/http-message.ts";
+import type { TrackedOutgoing, TunnelStream } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import { destroyStream, sendTrailers } from "../../lib/http/http2-ends.ts";
@@ -12,7 +11,7 @@ import {
   handlesOf,
   type Http2Handles,
 } from "../../lib/node-internals/http2-handles.ts";
-import { CONNECTION_FIELDS } from "../../lib/http/connection-fields.ts";
+import { CONNECTION_FIELDS } from "../../lib/http/header-values.ts";
 import { lowerCase } from "../../lib/text/by-name.ts";
 
 /** Receives the events of a response's stream. */

@@ -63,7 +63,7 @@ export function createClientErrorHandler(
   ): void {
     if (response.whole) lingeringClose(socket);
     else if (response.headersSent) socket.destroy();
-    else interrupt(refusal(), response, options.realm());
+    else interrupt(refusal(), response, options.rules.current.realm);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { ServerResponse as Response } from "node:http";
 import { TLSSocket } from "node:tls";
-import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
+import type { BufferHolder } from "../../core/request/transfer.ts";
 import {
   allocateCounters,
   roundUpToUnit,
@@ -154,7 +154,7 @@ interface Account {
  * bytes waiting periodically, and idle ones in rotation. So the sum cannot drift, and an open connection costs next to
  * nothing.
  */
-export class ConnectionLedger implements BufferedBytes {
+export class ConnectionLedger {
   readonly #options: ConnectionLedgerOptions;
   readonly #counters: SharedByteCounters;
   readonly #accounts = new Map<Socket, Account>();
@@ -188,6 +188,7 @@ export class ConnectionLedger implements BufferedBytes {
     return this.#counters.own;
   }
 
+  /** Whether more than half of the budget is used. If so, buffer at most one chunk for each connection. */
   get scarce(): boolean {
     return this.#counters.total > this.#limit / 2;
   }
@@ -214,6 +215,7 @@ export class ConnectionLedger implements BufferedBytes {
     this.#sweeping ??= setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref();
   }
 
+  /** Counts the bytes of a holder towards a connection until the connection closes. */
   track(connection: Socket, holder: BufferHolder): void {
     const account = this.#accounts.get(connection);
     if (account === undefined) return;
@@ -221,11 +223,19 @@ export class ConnectionLedger implements BufferedBytes {
     this.#setActive(account, true);
   }
 
+  /**
+   * Schedules a measurement of a connection within a quarter of a second. Call it when bytes pass; idle connections
+   * are not measured.
+   */
   touch(connection: Socket): void {
     const account = this.#accounts.get(connection);
     if (account !== undefined && !account.active) this.#setActive(account, true);
   }
 
+  /**
+   * Measures the bytes buffered for a connection now. Call it after buffering many bytes; otherwise `touch` is
+   * enough. If the budget is exceeded, closes connections of the client with the most bytes, possibly this one.
+   */
   measure(connection: Socket): void {
     const account = this.#accounts.get(connection);
     if (account === undefined) return;
@@ -234,6 +244,12 @@ export class ConnectionLedger implements BufferedBytes {
     if (this.#counters.total > this.#threshold) this.#measureAndShed();
   }
 
+  /**
+   * Reserves bytes that no client waits for, such as copies of requests: at most an eighth of the budget, and only
+   * while memory is not scarce.
+   *
+   * @returns whether there was room; if so, the caller must `free` the bytes.
+   */
   reserve(bytes: number): boolean {
     const reserved = this.#counters.bytesIn(this.#reservedBucket);
     if (this.scarce || reserved + bytes > this.#limit * RESERVABLE) return false;
@@ -241,6 +257,7 @@ export class ConnectionLedger implements BufferedBytes {
     return true;
   }
 
+  /** Releases reserved bytes. */
   free(bytes: number): void {
     this.#setReserved(this.#reserved - bytes);
   }
@@ -329,3 +346,19 @@ export class ConnectionLedger implements BufferedBytes {
     this.#options.shed(connections, accounts[0]?.client ?? "", bytes);
   }
 }
+
+/** The budget for all data buffered for clients, or because of them (`server.limits.bufferedBytes`). */
+export type BufferedBytes = Pick<
+  ConnectionLedger,
+  "scarce" | "track" | "measure" | "touch" | "reserve" | "free"
+>;
+
+/** An unlimited budget, for exchanges without a client. */
+export const UNLIMITED: BufferedBytes = {
+  scarce: false,
+  track: () => undefined,
+  measure: () => undefined,
+  touch: () => undefined,
+  reserve: () => true,
+  free: () => undefined,
+};

@@ -3,8 +3,8 @@ import { createServer, IncomingMessage } from "../../lib/http/node-http.ts";
 import { TrackedResponse } from "../request/tracked-response.ts";
 import { createTlsServer } from "../tls/tls-listener.ts";
 import type { ListenOptions } from "./listen-options.ts";
-import type { BufferedBytes } from "../../core/buffered-bytes.ts";
-import type { ClientReading } from "../../core/request/transfer.ts";
+import type { BufferedBytes } from "./connection-ledger.ts";
+import type { ClientReading } from "./reading/fair-reading.ts";
 import { type BlockTaker, ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
 
 /** Maximum bytes of a request body to buffer; beyond it, reading from the client stops. */

@@ -3,7 +3,10 @@ import type { Log } from "../../core/log.ts";
 import type { Listener } from "./listen.ts";
 
 export interface DrainOptions {
-  readonly listener: Listener;
+  readonly listener: Pick<
+    Listener,
+    "announceClose" | "close" | "closeIdle" | "refuseAll" | "closeAll"
+  >;
   /** How long new requests are still accepted, and how long running ones may take after that, in milliseconds. */
   readonly delay: number;
   readonly timeout: number;

@@ -1,4 +1,5 @@
-import type { BufferedBytes } from "../../core/buffered-bytes.ts";
+import type { Challenges } from "../request/gate.ts";
+import type { BufferedBytes, ConnectionLedger } from "./connection-ledger.ts";
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { Networks } from "../../lib/http/networks.ts";
@@ -6,7 +7,6 @@ import type { Pipeline } from "../request/pipeline.ts";
 import type { ServerTls } from "../tls/tls-listener.ts";
 import type { ClientTimeouts } from "./client-timeouts.ts";
 import type { ConnectionCounts } from "./open-connections.ts";
-import type { ConnectionLedger } from "./connection-ledger.ts";
 import type { FairReading } from "./reading/fair-reading.ts";
 
 export interface ListenOptions {
@@ -41,7 +41,7 @@ export interface ListenOptions {
   /** Shares the time for reading from clients. */
   readonly reading: FairReading;
   readonly nextId: () => number;
-  readonly realm: () => string;
+  readonly rules: Challenges;
   readonly observer: Pick<Observer, "requestRefused" | "requestStarted" | "requestFinished">;
   readonly log: Log;
 }

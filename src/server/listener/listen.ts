@@ -24,28 +24,6 @@ import { createClientErrorHandler } from "./client-error.ts";
 import { serializePipelined } from "./pipelining.ts";
 import { refusePlainHttp } from "./refuse-socket.ts";
 
-export interface Listener {
-  readonly address: string;
-  readonly port: number;
-  /**
-   * Applies new limits, timeouts and another certificate. Cannot change the address or `limits.headerBytes`, nor switch to
-   * or from plain HTTP. Throws the error of OpenSSL if the certificate is unusable, and then changes nothing.
-   */
-  change(changes: ListenChanges): void;
-  /** Makes responses that have not begun announce that their connection will close. */
-  announceClose(): void;
-  /** Stops accepting connections; resolves when the open ones have closed. */
-  close(): Promise<void>;
-  /** Closes idle connections. */
-  closeIdle(): void;
-  /** Answers pending requests with 503, and closes all other connections. */
-  refuseAll(): void;
-  /** The permitted requests that have not been answered completely. */
-  requests(): Iterable<RequestUnderWay>;
-  /** Closes all connections at once. */
-  closeAll(): void;
-}
-
 /**
  * The backlog of connections to accept; Linux caps it at `net.core.somaxconn`, 4,096 by default. Node accepts one
  * connection per turn of the event loop. With Node's default of 511, Linux drops more of them, and their clients retry
@@ -59,19 +37,22 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const server = createHttpServer(options, () => http2.offered);
   // The limit in bytes bounds the number of fields; Node's limit would hide fields instead of refusing them.
   server.maxHeadersCount = 0;
-  const listener = new HttpListener(server, http2, options);
+  const listener = new Listener(server, http2, options);
   attachHandlers(server, options);
   await listener.open();
   return listener;
 }
 
-class HttpListener implements Listener {
+/** Accepts connections, and ends them. */
+export class Listener {
   readonly #server: Server;
   readonly #http2: Http2Connections;
   readonly #options: ListenOptions;
   /** Undefined over TLS, where clients choose HTTP/2 by ALPN instead of beginning with it. */
   readonly #firstBytes: FirstBytes | undefined;
   readonly #connections: OpenConnections;
+  /** Node's own listeners of an accepted connection. */
+  readonly #begin: (socket: Socket) => void;
   #sockets: ListeningSockets | undefined;
 
   constructor(server: Server, http2: Http2Connections, options: ListenOptions) {
@@ -86,15 +67,20 @@ class HttpListener implements Listener {
         accept: (socket) => http2.accept(socket),
       });
     } else this.#acceptSecure(tls);
-    const begin = takeListeners(server, "connection");
+    this.#begin = takeListeners(server, "connection");
+    const { reading } = options;
     this.#connections = new OpenConnections(server, options, (connection) => {
       const { socket, client } = connection;
-      options.reading.accept(socket, client, () => {
-        if (tls === undefined) this.#carry(connection);
-        begin(socket);
-      });
+      if (reading.accept(socket, client)) this.#start(connection);
+      else reading.postpone(socket, () => this.#start(connection));
     });
     this.change({ ...options, tls: undefined });
+  }
+
+  /** Lets Node read a connection. */
+  #start(connection: Connection): void {
+    if (this.#options.tls === undefined) this.#carry(connection);
+    this.#begin(connection.socket);
   }
 
   /** Accepts the requests of connections whose TLS handshake is complete. */
@@ -144,6 +130,10 @@ class HttpListener implements Listener {
     );
   }
 
+  /**
+   * Applies new limits, timeouts and another certificate. Cannot change the address or `limits.headerBytes`, nor switch to
+   * or from plain HTTP. Throws the error of OpenSSL if the certificate is unusable, and then changes nothing.
+   */
   change({ tls, http2, limits, timeouts }: ListenChanges): void {
     const server = this.#server;
     this.#http2.change({ offered: http2, limits, timeouts });
@@ -154,6 +144,7 @@ class HttpListener implements Listener {
     server.setTimeout(timeouts.stall);
   }
 
+  /** Makes responses that have not begun announce that their connection will close. */
   announceClose(): void {
     for (const response of this.#responses()) {
       if (!response.headersSent) response.shouldKeepAlive = false;
@@ -161,16 +152,19 @@ class HttpListener implements Listener {
     this.#http2.announceClose();
   }
 
+  /** Stops accepting connections; resolves when the open ones have closed. */
   async close(): Promise<void> {
     await this.#sockets?.close();
   }
 
+  /** Closes idle connections. */
   closeIdle(): void {
     this.#server.closeIdleConnections();
     this.#firstBytes?.closeWaiting();
     this.#http2.close();
   }
 
+  /** The permitted requests that have not been answered completely. */
   *requests(): Iterable<RequestUnderWay> {
     for (const response of this.#responses()) {
       const { permit, transfer } = response;
@@ -183,12 +177,13 @@ class HttpListener implements Listener {
     for (const { carrier } of this.#connections) yield* responsesOn(carrier);
   }
 
+  /** Answers pending requests with 503, and closes all other connections. */
   refuseAll(): void {
-    const { observer, realm } = this.#options;
+    const { observer, rules } = this.#options;
     callEach(this.#connections, ({ carrier }) => {
       let refused = 0;
       for (const response of responsesOn(carrier)) {
-        if (!refuseUnderWay(response, "drain_timeout", realm())) continue;
+        if (!refuseUnderWay(response, "drain_timeout", rules.current.realm)) continue;
         observer.requestRefused("drain_timeout");
         refused += 1;
       }
@@ -196,6 +191,7 @@ class HttpListener implements Listener {
     });
   }
 
+  /** Closes all connections at once. */
   closeAll(): void {
     // Node's own `closeAllConnections` omits WebSockets, and connections with an unfinished TLS handshake.
     for (const { socket } of this.#connections) socket.destroy();
@@ -204,19 +200,16 @@ class HttpListener implements Listener {
 
 /** Passes the server's events about requests to the pipeline. */
 function attachHandlers(server: Server, options: ListenOptions): void {
-  const { pipeline, observer, reading } = options;
-  const take = serializePipelined(
-    (request, response) => void pipeline.handle(request, response),
-    () => observer.requestRefused("pipelined"),
-    options.buffered,
-  );
-  const handle: typeof take = (request, response) => {
-    reading.charge(request.socket);
-    take(request, response);
-  };
-  server.on("request", handle);
+  const { pipeline, observer, buffered, reading } = options;
+  const onRequest = serializePipelined({
+    handler: pipeline,
+    refused: () => observer.requestRefused("pipelined"),
+    buffered,
+    reading,
+  });
+  server.on("request", onRequest);
   // The pipeline sends 100 Continue once the backend wants the body.
-  server.on("checkContinue", handle);
+  server.on("checkContinue", onRequest);
   server.on("checkExpectation", (request: IncomingMessage, response: TrackedResponse) => {
     if (request.socket.writableEnded) return;
     pipeline.refuse(request, response, new GateError("expectation_failed"));

@@ -1,6 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
+import type { BufferedBytes } from "./connection-ledger.ts";
+import type { ClientReading } from "./reading/fair-reading.ts";
+import type { BufferHolder } from "../../core/request/transfer.ts";
 import { DeferredQueue } from "../../lib/async/end-of-turn.ts";
 import type { TrackedResponse } from "../request/tracked-response.ts";
 
@@ -37,8 +39,18 @@ class ReadPause {
   };
 }
 
-/** Starts handling a request. */
-type RequestHandler = (request: IncomingMessage, response: TrackedResponse) => void;
+type OnRequest = (request: IncomingMessage, response: TrackedResponse) => void;
+
+export interface PipeliningOptions {
+  /** Handles each request in its turn; never throws or rejects. */
+  readonly handler: { handle(request: IncomingMessage, response: TrackedResponse): unknown };
+  /** Called for each connection that is closed for exceeding a limit. */
+  readonly refused: () => void;
+  readonly buffered: BufferedBytes;
+  readonly reading: Pick<ClientReading, "charge">;
+  /** The limits for one connection. */
+  readonly limits?: PipeliningLimits;
+}
 
 /** The limits on what may be queued on one connection. */
 interface PipeliningLimits {
@@ -106,47 +118,34 @@ class PipelinedRequests implements BufferHolder {
  *
  * A request that is queued alone starts at once. Over TLS, clients that do not pipeline send such requests, too: they
  * read a response before Node learns that it was written.
- *
- * @param refused called for each connection that is closed for exceeding a limit.
- * @param limits the limits for one connection.
  */
-export function serializePipelined(
-  handle: RequestHandler,
-  refused: () => void,
-  buffered: BufferedBytes,
-  limits = DEFAULT_LIMITS,
-): RequestHandler {
-  const queue = new RequestQueue({ handle, refused, buffered, limits });
+export function serializePipelined(options: PipeliningOptions): OnRequest {
+  const { handler, buffered, reading } = options;
+  const queue = new RequestQueue(options);
   return (request, response) => {
     const { socket } = request;
+    reading.charge(socket);
     // Data after the last response is discarded.
     if (socket.writableEnded || socket.destroyed) return;
     buffered.touch(socket);
     // Otherwise an earlier response is still being written.
-    if (response.socket !== null) handle(request, response);
+    if (response.socket !== null) handler.handle(request, response);
     else queue.add(request, response);
   };
 }
 
-interface RequestQueueOptions {
-  readonly handle: RequestHandler;
-  readonly refused: () => void;
-  readonly buffered: BufferedBytes;
-  readonly limits: PipeliningLimits;
-}
-
 /** The queued requests of all connections. */
 class RequestQueue {
-  readonly #options: RequestQueueOptions;
+  readonly #options: PipeliningOptions;
   readonly #waiting = new WeakMap<Socket, PipelinedRequests>();
   readonly #deferred = new DeferredQueue(PER_TURN);
 
-  constructor(options: RequestQueueOptions) {
+  constructor(options: PipeliningOptions) {
     this.#options = options;
   }
 
   add(request: IncomingMessage, response: TrackedResponse): void {
-    const { handle, refused, buffered, limits } = this.#options;
+    const { handler, refused, buffered, limits = DEFAULT_LIMITS } = this.#options;
     const { socket } = request;
     const queued = this.#waiting.get(socket) ?? this.#begin(socket);
     const bytes = queued.add(request);
@@ -161,7 +160,7 @@ class RequestQueue {
     const proceed = (): void => {
       queued.remove(request, bytes);
       if (queued.bufferedBytes <= this.#readable / 2) queued.reading.resume();
-      if (!socket.writableEnded && !socket.destroyed) handle(request, response);
+      if (!socket.writableEnded && !socket.destroyed) handler.handle(request, response);
     };
     response.onTurn = () => {
       if (queued.requests === 1) proceed();

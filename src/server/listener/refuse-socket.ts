@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Answer } from "../../core/request/gate.ts";
+import type { Answer, Challenges } from "../request/gate.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Observer } from "../../core/observer.ts";
 import { STATUS_CODES } from "../../lib/http/node-http.ts";
@@ -15,7 +15,7 @@ const HTTP_IN_THE_CLEAR = ["ERR_SSL_HTTP_REQUEST", "ERR_SSL_HTTPS_PROXY_REQUEST"
 
 export interface SocketRefusal {
   readonly nextId: () => number;
-  readonly realm: () => string;
+  readonly rules: Challenges;
   readonly observer: Pick<Observer, "requestRefused" | "requestStarted" | "requestFinished">;
 }
 
@@ -32,11 +32,11 @@ export function refuseSocket(
   options: SocketRefusal,
   { method, path }: RequestLine = { method: "", path: "" },
 ): void {
-  const { observer, realm } = options;
+  const { observer, rules } = options;
   observer.requestStarted();
   const id = options.nextId();
   const requestId = requestIdOf(undefined, id);
-  const answer = errorAnswer(error, id, requestId, realm());
+  const answer = errorAnswer(error, id, requestId, rules.current.realm);
   const { status } = answer;
   const reason = error.reason ?? error.code;
   // Before the end of the connection, after which its properties are unknown.

@@ -1,27 +1,24 @@
-import type { Decision, DecisionContext, Endpoint, Gate } from "../../core/request/gate.ts";
+import type { Endpoint, Gate } from "./gate.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { Identity } from "../../core/request/identity.ts";
 import { type AuthReason, type AuthResult, isAuthReason } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
-import type {
-  ConcurrencyLimit,
-  ConcurrencyVerdict,
-  Cors,
-  RateLimit,
-  RateVerdict,
-  Route,
-} from "../../core/route/route.ts";
+import type { Route } from "../../core/route/route.ts";
 import {
   keysUnusable,
   type TokenRefusal,
   type TokenVerdict,
+  type VerificationNotes,
   type VerificationTrace,
 } from "../../core/request/token-verifier.ts";
-import { refuseMisspeltLogin } from "../endpoints/authenticate.ts";
+import type { ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
+import type { RateLimit, RateVerdict } from "../../policy/rates/rate-limiter.ts";
+import type { Cors } from "../endpoints/cors.ts";
+import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
 import { bearerToken, refusalDescription, tokenIn } from "./request-token.ts";
-import type { IncomingRequest } from "../../core/request/http-message.ts";
+import type { IncomingRequest, UpgradeRequest } from "../../core/request/http-message.ts";
 import { admitsSpelling, pathReadings } from "../../lib/http/path/loose-path.ts";
 import { ambiguous } from "./intake.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
@@ -60,19 +57,35 @@ function readingsBehind(
   return pathReadings(rest).map((reading) => `${stripPrefix}${reading}`);
 }
 
+/** The path in another case, or with a suffix that some servers strip: a slash, an extension, a final dot, encoded blanks. */
+const OTHER_SPELLING = /^\/api\/authenticate(?:\/|\.[a-z0-9]*|%20)*$/i;
+const MOST_BEHIND = 16;
+
+/**
+ * Refuses another spelling of the login path: such a request holds a name and a password, which no backend may get.
+ *
+ * @throws GateError `no_route`.
+ */
+function refuseMisspeltLogin(matchPath: string): void {
+  // The length rules out most paths.
+  const behind = matchPath.length - AUTHENTICATE_PATH.length;
+  if (behind < 0 || behind > MOST_BEHIND || !OTHER_SPELLING.test(matchPath)) return;
+  throw new GateError("no_route", { reason: "login_misspelt" });
+}
+
 /** Counts a request among those in flight until its `release`. */
 function takeInFlight(
   limit: ConcurrencyLimit,
   { network }: GateRequest,
   identity: Identity | undefined,
-): ConcurrencyVerdict {
+): InFlight {
   if (limit.by === "route") return new InFlight(limit, "");
   const isAnonymous = limit.by === "client" || identity === undefined;
   return new InFlight(limit, isAnonymous ? network : callerKey(identity));
 }
 
 /** A request that is counted until it is released, unless the limit refuses it. */
-class InFlight implements ConcurrencyVerdict {
+class InFlight {
   readonly allowed: boolean;
   readonly #limit: ConcurrencyLimit;
   readonly #key: string;
@@ -85,6 +98,7 @@ class InFlight implements ConcurrencyVerdict {
     this.#counted = this.allowed;
   }
 
+  /** Ends the count of an allowed request. Further calls do nothing. */
   release(): void {
     if (this.#counted) this.#limit.release(this.#key);
     this.#counted = false;
@@ -165,6 +179,21 @@ function ownSchemes({ rawHeaders, connection }: GateRequest): readonly string[] 
   );
 }
 
+/** The gate that decides, and its input besides the request. */
+export interface DecisionContext {
+  readonly gate: Gate;
+  /** Undefined if the request does not ask to switch protocols. */
+  readonly upgrade: Pick<UpgradeRequest, "request"> | undefined;
+  /** Whether the request does not count against the limits of its route. */
+  readonly dryRun?: true;
+  /** The caller that an earlier decision has accepted: their token may have expired since. */
+  readonly accepted?: Identity | undefined;
+  /** The decision that this one replaces, because something changed while it was made. */
+  readonly decision?: Decision | undefined;
+  /** Records how the token is verified. */
+  readonly trace?: VerificationTrace | undefined;
+}
+
 /**
  * Decides about one request: synchronously, unless its token must be verified first. Sends nothing, and changes only the
  * counts of the route's limits and the cache of tokens.
@@ -174,7 +203,7 @@ export function decide(
   request: GateRequest,
   context: DecisionContext,
 ): Decision | Promise<Decision> {
-  const deciding = new Deciding(request, context);
+  const deciding = new Decision(request, context);
   try {
     const verdict = deciding.authenticate();
     return verdict instanceof Promise ? deciding.admitLater(verdict) : deciding.admit(verdict);
@@ -193,23 +222,30 @@ const NOWHERE: Pick<Route, "auth" | "tokenFrom"> = { auth: "required" };
 const UNDECIDED = new GateError("internal");
 const TOO_LARGE = new GateError("body_too_large", { reason: "body_too_large" });
 
-/** A decision while it is made. */
-class Deciding implements Decision {
+/** The decision about a request, with the facts behind it. `decide` makes it. */
+export class Decision implements VerificationNotes {
   readonly request: GateRequest;
   readonly client: string;
   readonly trace: VerificationTrace | undefined;
   readonly #context: DecisionContext;
+  /** The endpoint at the request's path, even if it refuses the request. */
   endpoint: Endpoint | undefined;
+  /** Whether a route was looked up; false for Sallyport's own endpoints. */
   routed = false;
   route: Route | undefined;
+  /** The verified caller, even if the request is refused or passes as anonymous. */
   identity: Identity | undefined;
   tokenCache: "hit" | "miss" | undefined;
+  /** Why there is no verified caller, even on a route in monitor mode. */
   tokenRefusal: TokenRefusal | undefined;
+  /** The verdict of the rate limit; undefined if nothing was counted. */
   rate: RateVerdict | undefined;
-  inFlight: ConcurrencyVerdict | undefined;
+  /** The verdict of the concurrency limit; undefined if nothing was counted. The caller of `decide` must release it. */
+  inFlight: InFlight | undefined;
+  /** The result and reason for the metrics; undefined if no decision about the caller was made. */
   auth: AuthResult | undefined;
   reason: AuthReason | undefined;
-  /** Until something is decided, the request is refused. */
+  /** Forward the request, answer it with an endpoint, or refuse it. Until something is decided, it is refused. */
   action: Permit | Endpoint | GateError = UNDECIDED;
 
   constructor(request: GateRequest, context: DecisionContext) {

@@ -1,5 +1,10 @@
-import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
-import type { Answer, Decision, Gate, UpgradeRequest } from "../../core/request/gate.ts";
+import type {
+  IncomingRequest,
+  TrackedOutgoing,
+  UpgradeRequest,
+} from "../../core/request/http-message.ts";
+import type { Answer, RulesInForce } from "./gate.ts";
+import { decide, type Decision } from "./decide.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
@@ -7,28 +12,20 @@ import { isRefusalReason } from "../../core/request/outcome.ts";
 import { Permit } from "../../core/request/permit.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { errorAnswer, forGrpc, send, tellRate } from "./write-answer.ts";
-import { decide } from "./decide.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
-import { type Intake, requestIdOf } from "./intake.ts";
+import { requestIdOf } from "./intake.ts";
 import { CLIENT_GONE, outcomeOf, RequestContext } from "./request-context.ts";
 import type { StreamEnds } from "./stream-ends.ts";
 
 export interface PipelineOptions {
-  /** The gate in force. */
-  readonly gate: () => Gate;
-  readonly intake: () => Intake;
+  /** Each request takes the current rules once, when its head has arrived. */
+  readonly rules: RulesInForce;
   readonly nextId: () => number;
-  /** The `realm` in challenges. */
-  readonly realm: () => string;
   /** Ends what runs when its token does. */
   readonly streams: Pick<StreamEnds, "started" | "finished" | "hasEnded">;
-  /** Changes whenever a decision made before may no longer hold: with a reload, and with the keys of an issuer. */
-  readonly ruling: () => number;
   readonly observer: Observer;
   readonly log: Log;
   readonly clock: Clock;
-  /** Whether every answer closes its connection because the proxy is stopping. */
-  readonly draining: () => boolean;
 }
 
 /** Handles each request from its head to its log line. */
@@ -67,12 +64,12 @@ export class Pipeline {
     response: TrackedOutgoing,
     upgrade: UpgradeRequest | undefined,
   ): RequestContext {
-    const { observer, nextId, clock } = this.#options;
+    const { observer, nextId, clock, rules } = this.#options;
     observer.requestStarted();
-    const gate = this.#options.gate();
+    const { current } = rules;
+    const { gate } = current;
     gate.acquire();
-    const started = clock.monotonic();
-    const context = new RequestContext({ started, gate, incoming, response, upgrade });
+    const context = new RequestContext(clock.monotonic(), current, incoming, response, upgrade);
     response.id = nextId();
     response.transfer = context.transfer;
     context.transfer.noReferrer = gate.tokensInUrls;
@@ -82,15 +79,15 @@ export class Pipeline {
 
   async #run(context: RequestContext): Promise<void> {
     const { incoming, response, transfer, upgrade } = context;
-    const { draining, intake, streams } = this.#options;
+    const { rules, streams } = this.#options;
     try {
-      if (draining()) response.shouldKeepAlive = false;
-      const request = intake()(incoming, response.id);
+      if (rules.draining) response.shouldKeepAlive = false;
+      const request = context.rules.intake(incoming, response.id);
       context.request = request;
       context.requestId = request.requestId;
       let decision = decide(request, context);
       while (decision instanceof Promise) {
-        const ruling = this.#options.ruling();
+        const { ruling } = rules;
         decision = this.#inForce(await decision, ruling, context);
       }
       context.decision = decision;
@@ -128,12 +125,12 @@ export class Pipeline {
     before: number,
     context: RequestContext,
   ): Decision | Promise<Decision> {
-    const { gate: inForce, ruling, streams } = this.#options;
+    const { rules, streams } = this.#options;
     const { action, identity } = decision;
     if (action instanceof GateError) return decision;
-    const gate = inForce();
+    const { gate } = rules.current;
     const ended = action instanceof Permit && streams.hasEnded(identity);
-    if (gate === context.gate && ruling() === before && !ended) return decision;
+    if (gate === context.gate && rules.ruling === before && !ended) return decision;
     context.decision = decision;
     this.#count(decision, context.response);
     decision.inFlight?.release();
@@ -157,7 +154,7 @@ export class Pipeline {
     // Whatever interrupted the request has answered and counted it.
     if (response.interruption !== undefined) return;
     const error = thrown instanceof GateError ? thrown : this.#unexpected(thrown, id);
-    const { realm, observer } = this.#options;
+    const { observer } = this.#options;
     context.reason = error.reason ?? error.code;
     if (isRefusalReason(error.code)) observer.requestRefused(error.code);
     if (response.destroyed || incoming.socket.destroyed) {
@@ -165,7 +162,7 @@ export class Pipeline {
       return;
     }
     context.requestId ||= requestIdOf(incoming.headers["x-request-id"], id);
-    const refusal = errorAnswer(error, id, context.requestId, realm());
+    const refusal = errorAnswer(error, id, context.requestId, context.rules.realm);
     const answer = forGrpc(refusal, error, incoming);
     transfer.bytesOut = send(withRouteHeaders(answer, context.decision), incoming, response);
   }

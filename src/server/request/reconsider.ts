@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { OpenStream } from "../../core/request/transfer.ts";
+import type { OpenWebSocket } from "../../upstream/websocket/open-websocket.ts";
 import { GateError } from "../../core/request/errors.ts";
-import type { Gate } from "../../core/request/gate.ts";
+import type { Gate } from "./gate.ts";
 import type { StreamEnd } from "../../core/request/outcome.ts";
 import { Permit } from "../../core/request/permit.ts";
 import { refuseUnderWay, type RequestUnderWay } from "./cut-request.ts";
@@ -19,7 +19,7 @@ export interface ReconsiderOptions {
   readonly hasUpstream: (name: string) => boolean;
   readonly requests: Iterable<RequestUnderWay>;
   /** Called after all requests are decided, because a handshake may have become a WebSocket in the meantime. */
-  readonly webSockets: () => Iterable<OpenStream>;
+  readonly webSockets: () => Iterable<OpenWebSocket>;
   readonly realm: string;
   /** Whether a later call has begun, whose verdicts count instead. */
   readonly superseded: () => boolean;

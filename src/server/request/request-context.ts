@@ -1,7 +1,12 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { Decision, DecisionContext, Gate, UpgradeRequest } from "../../core/request/gate.ts";
-import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
+import type {
+  IncomingRequest,
+  TrackedOutgoing,
+  UpgradeRequest,
+} from "../../core/request/http-message.ts";
+import type { Gate, Rules } from "./gate.ts";
+import type { Decision } from "./decide.ts";
 import type { Reason } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Outcome } from "../../core/request/outcome.ts";
@@ -12,10 +17,8 @@ import { unmapAddress } from "../../lib/http/networks.ts";
 /** The client left before it got its answer. nginx's number, used in log and metrics only. */
 export const CLIENT_GONE = 499;
 
-type Arrival = Pick<RequestContext, "started" | "gate" | "incoming" | "response" | "upgrade">;
-
 /** Everything known about one request, from its head to its log line. */
-export class RequestContext extends WheelEntry<RequestContext> implements DecisionContext {
+export class RequestContext extends WheelEntry<RequestContext> {
   /** Monotonic, in milliseconds. */
   readonly started: number;
   readonly incoming: IncomingRequest;
@@ -23,7 +26,9 @@ export class RequestContext extends WheelEntry<RequestContext> implements Decisi
   /** Undefined if the request does not ask to switch protocols. */
   readonly upgrade: UpgradeRequest | undefined;
   readonly transfer = new Transfer();
-  /** The gate that the request holds until it ends. */
+  /** The rules in force when its head had arrived. */
+  readonly rules: Rules;
+  /** The gate that the request holds until it ends: that of `rules`, or a newer one. */
   gate: Gate;
   /** Empty until intake has read the request or an error is answered. */
   requestId = "";
@@ -34,10 +39,17 @@ export class RequestContext extends WheelEntry<RequestContext> implements Decisi
   /** The status for the log where `response` does not have it: 101, 200 of a WebSocket over HTTP/2, or 499. */
   status = 0;
 
-  constructor({ started, gate, incoming, response, upgrade }: Arrival) {
+  constructor(
+    started: number,
+    rules: Rules,
+    incoming: IncomingRequest,
+    response: TrackedOutgoing,
+    upgrade: UpgradeRequest | undefined,
+  ) {
     super();
     this.started = started;
-    this.gate = gate;
+    this.rules = rules;
+    this.gate = rules.gate;
     this.incoming = incoming;
     this.response = response;
     this.upgrade = upgrade;

@@ -2,21 +2,17 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { StreamEnd } from "../../core/request/outcome.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import type { Permit } from "../../core/request/permit.ts";
-import type { Revocations } from "../../core/revocation.ts";
+import type { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import { TimingWheel } from "../../lib/async/timing-wheel.ts";
 import { refuseUnderWay } from "./cut-request.ts";
+import type { RulesInForce } from "./gate.ts";
 import type { RequestContext } from "./request-context.ts";
 
 export interface StreamEndsOptions {
-  readonly settings: () => {
-    readonly endWithToken: boolean;
-    /** How long a stream may continue after its token has expired, in milliseconds; never after a revocation. */
-    readonly grace: number;
-  };
-  readonly revocations: Revocations;
-  readonly realm: () => string;
+  readonly rules: Pick<RulesInForce, "current">;
+  readonly revocations: RevocationList;
   readonly clock: Clock;
   /** Called for each stream that was ended. */
   readonly ended: (reason: StreamEnd) => void;
@@ -45,9 +41,9 @@ export class StreamEnds {
   #checkedAllAt = -Infinity;
 
   constructor(options: StreamEndsOptions) {
-    const { clock, settings, revocations } = options;
+    const { clock, rules, revocations } = options;
     this.#options = options;
-    this.#wheel = new TimingWheel(clock.now() - settings().grace);
+    this.#wheel = new TimingWheel(clock.now() - rules.current.streams.grace);
     this.#stopListening = revocations.onChange(() => this.#checkAllSoon());
   }
 
@@ -84,13 +80,13 @@ export class StreamEnds {
   }
 
   #check(): void {
-    const { clock, settings } = this.#options;
+    const { clock, rules } = this.#options;
     if (this.#wheel.size === 0) {
       clearInterval(this.#timer);
       this.#timer = undefined;
       return;
     }
-    const { endWithToken, grace } = settings();
+    const { endWithToken, grace } = rules.current.streams;
     // A stream whose token ends while the setting is off ends when it is turned on again.
     if (!endWithToken) return;
     const endedBy = clock.now() - grace;
@@ -113,9 +109,9 @@ export class StreamEnds {
   }
 
   #checkAll(): void {
-    const { clock, settings, revocations } = this.#options;
+    const { clock, rules, revocations } = this.#options;
     this.#checkedAllAt = clock.monotonic();
-    if (!settings().endWithToken) return;
+    if (!rules.current.streams.endWithToken) return;
     this.#end(this.#wheel.all(), ({ identity }) =>
       identity !== undefined && revocations.covering(identity) !== undefined
         ? "revoked"
@@ -145,7 +141,7 @@ export class StreamEnds {
 
   #endOne({ transfer, response }: RequestContext, reason: StreamEnd): boolean {
     if (transfer.webSocket !== undefined) return transfer.webSocket.end(reason);
-    return refuseUnderWay(response, "invalid_token", this.#options.realm(), reason);
+    return refuseUnderWay(response, "invalid_token", this.#options.rules.current.realm, reason);
   }
 }
 

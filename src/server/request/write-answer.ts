@@ -3,11 +3,12 @@ import type {
   OutgoingResponse,
   TrackedOutgoing,
 } from "../../core/request/http-message.ts";
-import type { Answer } from "../../core/request/gate.ts";
+import type { Answer } from "./gate.ts";
 import { errorRow, type GateError } from "../../core/request/errors.ts";
 import { grpcFields, grpcStatusOf, grpcTypeOf } from "../../core/request/grpc.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
-import type { RateVerdict, Route } from "../../core/route/route.ts";
+import type { RateVerdict } from "../../policy/rates/rate-limiter.ts";
+import type { Route } from "../../core/route/route.ts";
 
 /** The name of this proxy in `Proxy-Status` (RFC 9209). */
 const PRODUCT = "sallyport";

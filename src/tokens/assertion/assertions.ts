@@ -1,5 +1,4 @@
 import { type KeyObject, sign } from "node:crypto";
-import type { AssertionSource } from "../../core/request/gate.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -34,7 +33,8 @@ const TYPE = "assertion+jwt";
  * Signs assertions. Reuses the assertion of a caller until a fifth of its lifetime is left. An assertion is kept as
  * long as the identity of its cached token, so the token cache limits their number and size.
  */
-export class Assertions implements AssertionSource {
+export class Assertions implements Assertions {
+  /** The name of the header field for the assertion. */
   readonly header: string;
   readonly #settings: AssertionSettings;
   readonly #keys: SigningKeys;
@@ -48,6 +48,11 @@ export class Assertions implements AssertionSource {
     this.#clock = clock;
   }
 
+  /**
+   * Returns a short-lived signed JWT about a caller, which the backend can verify.
+   *
+   * @throws GateError `keys_unusable` if no key can sign.
+   */
   for(identity: Identity): string {
     const { signing } = this.#keys;
     if (signing === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });

@@ -8,22 +8,10 @@ import {
 } from "./key-ring.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 
-/** Our own keys, which depend on the time: each read may return other keys. */
-export interface OwnKeys extends SigningKeys {
-  /** Can be posted to another thread to create the same keys there. */
-  readonly ring: KeyRing;
-  /**
-   * Calls back when the keys or their times are replaced, but not when one of these times comes.
-   *
-   * @returns a function that ends the subscription.
-   */
-  onChange(listener: () => void): () => void;
-}
-
 /**
- * Keys that their owner replaces. The owner is the thread that reads the files, or one that receives the keys from it.
+ * Our own keys, which depend on the time: each read may return other keys. Their owner replaces them: it is the thread that reads the files, or one that receives the keys from it.
  */
-export class ReplaceableKeys implements OwnKeys {
+export class OwnKeys implements SigningKeys {
   readonly #clock: Clock;
   readonly #listeners = new Set<() => void>();
   #ring: KeyRing;
@@ -35,6 +23,7 @@ export class ReplaceableKeys implements OwnKeys {
     this.#inForce = keysAt(ring, clock.now());
   }
 
+  /** Can be posted to another thread to create the same keys there. */
   get ring(): KeyRing {
     return this.#ring;
   }
@@ -65,6 +54,11 @@ export class ReplaceableKeys implements OwnKeys {
     callEach(this.#listeners, (listener) => listener());
   }
 
+  /**
+   * Calls back when the keys or their times are replaced, but not when one of these times comes.
+   *
+   * @returns a function that ends the subscription.
+   */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

@@ -6,7 +6,7 @@ import { watchDirectory } from "../../lib/files/watched-directory.ts";
 import { type KeyFiles, readKeyFiles } from "./key-directory.ts";
 import { departedKeys, type KeyRing, verifyingOnly } from "./key-ring.ts";
 import { keyLog } from "./key-log.ts";
-import { ReplaceableKeys } from "./own-keys.ts";
+import { OwnKeys } from "./own-keys.ts";
 import { ephemeralKey, loadKeyRing, type SigningKeyOptions } from "./signing-keys.ts";
 
 interface OwnKeyOptions extends SigningKeyOptions {
@@ -63,7 +63,7 @@ async function readingOf(options: OwnKeyOptions): Promise<Reading> {
   return { ring: await loadKeyRing(files, options), fingerprint, readAt };
 }
 
-export class WatchedKeys extends ReplaceableKeys {
+export class WatchedKeys extends OwnKeys {
   #options: WatchedKeyOptions;
   #seen: string;
   #readAt: number;

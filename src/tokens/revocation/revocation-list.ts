@@ -3,7 +3,6 @@ import {
   REVOCATION_KINDS,
   type RevocationKindName,
   type RevocationNews,
-  type Revocations,
 } from "../../core/revocation.ts";
 import type { IdentityClaims } from "../../core/request/identity.ts";
 import { type RevocationIndex, revocationKind } from "./revocation-kinds.ts";
@@ -42,9 +41,9 @@ class Entries {
   }
 }
 
-/** The revocations known to one thread. */
-export class RevocationList implements Revocations {
-  /** A plain field, since each request reads it. */
+/** The revocations known to one thread: all of them, as the request path sees them. */
+export class RevocationList {
+  /** Changes with each change of the revocations. A plain field, since each request reads it. */
   version = 0;
   readonly #added = new Entries();
   #listed = new Entries();
@@ -66,6 +65,7 @@ export class RevocationList implements Revocations {
     return (this.#added.of("token")?.size ?? 0) >= MOST_TOKENS;
   }
 
+  /** Returns the kind of revocation that ends the token of a caller; undefined if none does. */
   covering(caller: IdentityClaims): RevocationKindName | undefined {
     return this.#added.covering(caller) ?? this.#listed.covering(caller);
   }
@@ -83,6 +83,7 @@ export class RevocationList implements Revocations {
     callEach(this.#listeners, (listener) => listener(news));
   }
 
+  /** Calls the listener in the same turn as each change. @returns a function that removes the listener. */
   onChange(listener: (news: RevocationNews) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { GateError } from "../../core/request/errors.ts";
 import { Identity, type IdentityClaims, mintIdentity } from "../../core/request/identity.ts";
-import type { Revocations } from "../../core/revocation.ts";
+import type { RevocationList } from "../revocation/revocation-list.ts";
 import type {
   NeededClaims,
   TokenRefusal,
@@ -25,7 +25,7 @@ export interface VerificationOptions {
   /** Verifies tokens by other servers, if some are configured. */
   readonly remote: RemoteVerification | undefined;
   readonly needed: NeededClaims | undefined;
-  readonly revocations: Revocations;
+  readonly revocations: RevocationList;
   readonly clock: Clock;
   /** Called with each verified token. */
   readonly verified: (digest: string, token: VerifiedToken) => void;

@@ -1,7 +1,7 @@
 import type { LRUCache } from "lru-cache";
 import type { ClaimScalar, Identity } from "../../core/request/identity.ts";
 import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
-import type { Revocations } from "../../core/revocation.ts";
+import type { RevocationList } from "../revocation/revocation-list.ts";
 import type { VerificationKey } from "../keys/key-set.ts";
 
 /** A verified token, and the key that verified it. */
@@ -30,7 +30,7 @@ export class VerifiedToken {
   }
 
   /** The caller, unless the token is revoked. */
-  verdict(revocations: Revocations): TokenVerdict {
+  verdict(revocations: RevocationList): TokenVerdict {
     if (this.#judgedIn !== revocations.version) {
       this.#judgedIn = revocations.version;
       const { identity: caller } = this;

@@ -1,13 +1,12 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { Identity } from "../../core/request/identity.ts";
-import { NOTHING_REVOKED, type Revocations } from "../../core/revocation.ts";
+import { RevocationList } from "../revocation/revocation-list.ts";
 import type { Log } from "../../core/log.ts";
 import type {
   NeededClaims,
   TokenRefusal,
   TokenVerdict,
-  TokenVerifier,
   VerificationNotes,
   VerificationTrace,
 } from "../../core/request/token-verifier.ts";
@@ -34,7 +33,7 @@ export interface TokenVerifierOptions extends IssuerOptions {
   /** Called when the keys of an issuer have changed. */
   readonly keysChanged?: (() => void) | undefined;
   /** The revocations; by default none. */
-  readonly revocations?: Revocations | undefined;
+  readonly revocations?: RevocationList | undefined;
   /** Issuers whose tokens other servers verify. */
   readonly remote?: readonly RemoteIssuer[] | undefined;
   /** Receives the results of these servers. */
@@ -49,7 +48,7 @@ interface LastToken {
 const TOO_LARGE: TokenRefusal = { step: "size", reason: "too_large" };
 
 /** Verifies our own tokens and those of trusted issuers, and caches those that are valid. */
-export class CachingTokenVerifier implements TokenVerifier {
+export class TokenVerifier {
   readonly #options: TokenVerifierOptions;
   readonly #issuers: ReadonlyMap<string, KnownIssuer>;
   /** Keyed by the SHA-256 of the whole text, so that two tokens that differ in one character share nothing. */
@@ -58,13 +57,17 @@ export class CachingTokenVerifier implements TokenVerifier {
   #last = new WeakMap<object, LastToken>();
   readonly #verification: Verification;
   readonly #remote: RemoteVerification | undefined;
-  readonly #revocations: Revocations;
+  readonly #revocations: RevocationList;
   readonly #stopListening: () => void;
 
   /** @throws ConfigError if a file of trusted keys is unusable. */
   constructor(options: TokenVerifierOptions) {
     const { cacheEntries, cacheBytes, clock, log, needed } = options;
-    const { revocations = NOTHING_REVOKED, remote: issuers = [], observeCheck: observe } = options;
+    const {
+      revocations = new RevocationList(),
+      remote: issuers = [],
+      observeCheck: observe,
+    } = options;
     this.#options = options;
     this.#revocations = revocations;
     this.#verified = new LRUCache({
@@ -93,6 +96,13 @@ export class CachingTokenVerifier implements TokenVerifier {
     return this.#verified.size;
   }
 
+  /**
+   * Returns an identity synchronously if the token is cached, else a verdict or its promise. A refusal is a normal result.
+   *
+   * @param token the compact serialization, without the scheme.
+   * @param connection a key for the connection, if any. A connection usually sends the same token again.
+   * @throws or rejects with GateError `keys_unusable` if it cannot decide.
+   */
   verify(
     token: string,
     connection?: object,

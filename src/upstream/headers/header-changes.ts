@@ -1,6 +1,13 @@
-import type { HeaderModifier, HeaderValues } from "../../core/route/route.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Identity } from "../../core/request/identity.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
 import { claimValue, fieldValue } from "./identity-headers.ts";
+
+/** The data that the values of modified headers can refer to. */
+export interface HeaderValues {
+  readonly request: Pick<GateRequest, "requestId" | "client">;
+  readonly identity: Identity | undefined;
+}
 
 /** The request values that a header can contain, by the word in `${…}`. */
 const REFERENCES: Readonly<Record<string, (values: HeaderValues) => string | undefined>> = {
@@ -84,35 +91,53 @@ interface Field {
 }
 
 /**
- * Prepares the changes of a route. A header that is set or removed is first deleted in every spelling that a
+ * Sets, adds and removes header fields for a route. A header that is set or removed is first deleted in every spelling that a
  * backend could read as the same name, even if a reference has no value, so that clients can never choose it.
  */
-export function headerModifier({ set, add, remove }: HeaderChanges): HeaderModifier {
-  const replaced = fieldsOf(set);
-  const written = [...replaced, ...fieldsOf(add)];
-  const gone = new Set([...replaced.map(({ folded }) => folded), ...remove.map(foldedName)]);
-  return {
-    modify(before, values) {
-      const after = gone.size === 0 ? [...before] : without(before, gone);
-      write(written, values, after);
-      return after;
-    },
-    untouched: (fields) => without(fields, gone),
-    additions(present, values) {
-      const names = new Set(present.filter((_, at) => at % 2 === 0).map(foldedName));
-      const added: string[] = [];
-      write(
-        written.filter(({ folded }) => !names.has(folded)),
-        values,
-        added,
-      );
-      return added;
-    },
-    isFixed(name) {
-      const folded = foldedName(name);
-      return written.some((field) => field.folded === folded && field.value.fixed);
-    },
-  };
+export class HeaderModifier {
+  readonly #written: readonly Field[];
+  readonly #gone: ReadonlySet<string>;
+
+  constructor({ set, add, remove }: HeaderChanges) {
+    const replaced = fieldsOf(set);
+    this.#written = [...replaced, ...fieldsOf(add)];
+    this.#gone = new Set([...replaced.map(({ folded }) => folded), ...remove.map(foldedName)]);
+  }
+
+  /** @returns the modified fields. @param fields names and values, alternating. */
+  modify(fields: readonly string[], values: HeaderValues): string[] {
+    const after = this.#gone.size === 0 ? [...fields] : without(fields, this.#gone);
+    write(this.#written, values, after);
+    return after;
+  }
+
+  /** @returns the fields whose names it neither sets nor removes. */
+  untouched(fields: readonly string[]): string[] {
+    return without(fields, this.#gone);
+  }
+
+  /**
+   * Returns the fields that `modify` would set or add, for a response of Sallyport itself. Leaves out names that are in
+   * `present`, so that the response keeps its own fields.
+   *
+   * @param present names and values, alternating.
+   */
+  additions(present: readonly string[], values: HeaderValues): string[] {
+    const names = new Set(present.filter((_, at) => at % 2 === 0).map(foldedName));
+    const added: string[] = [];
+    write(
+      this.#written.filter(({ folded }) => !names.has(folded)),
+      values,
+      added,
+    );
+    return added;
+  }
+
+  /** Whether the value for this name comes from the configuration alone, and may be a secret. */
+  isFixed(name: string): boolean {
+    const folded = foldedName(name);
+    return this.#written.some((field) => field.folded === folded && field.value.fixed);
+  }
 }
 
 function fieldsOf(changes: Readonly<Record<string, string>>): Field[] {

@@ -1,5 +1,4 @@
-import { CONNECTION_FIELDS } from "../../lib/http/connection-fields.ts";
-import { foldedName } from "../../lib/http/header-values.ts";
+import { CONNECTION_FIELDS, foldedName } from "../../lib/http/header-values.ts";
 import { CLIENT_SUBJECT_HEADER, IDENTITY_PRESETS } from "./identity-headers.ts";
 
 /** Headers that are extended if they come from a trusted proxy, and replaced otherwise. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { OutgoingResponse } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
-import { CONNECTION_FIELDS } from "../../lib/http/connection-fields.ts";
+import { CONNECTION_FIELDS } from "../../lib/http/header-values.ts";
 import { lowerCase } from "../../lib/text/by-name.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 import { backendHost } from "./rewrite.ts";

@@ -1,4 +1,4 @@
-import type { AssertionSource } from "../../core/request/gate.ts";
+import type { Assertions } from "../../tokens/assertion/assertions.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import type { Permit } from "../../core/request/permit.ts";
@@ -6,7 +6,7 @@ import {
   applyUnderscorePolicy,
   type UnderscoreHeaders,
 } from "../../core/request/underscore-headers.ts";
-import { foldedName } from "../../lib/http/header-values.ts";
+import { foldedName, TRACE_HEADERS } from "../../lib/http/header-values.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import { comesFromProxies, DROPPED, FORWARDED_NAMES, identifiesCaller } from "./header-names.ts";
@@ -20,7 +20,7 @@ import { addPrefixHeader, repeatsUrl, withoutTokens, withoutTokensInUrl } from "
 import type { Route } from "../../core/route/route.ts";
 import { FORBIDDEN_TRAILERS } from "./incoming-headers.ts";
 import { isSendableValue } from "../http1/response-parser.ts";
-import { TRACE_HEADERS, type Tracing } from "../../core/tracing.ts";
+import type { Tracing } from "../../observe/tracing/opentelemetry.ts";
 
 const TRAILERS = /(?:^|,)[ \t]*trailers[ \t]*(?:$|,)/i;
 
@@ -90,7 +90,7 @@ export interface HeaderSettings {
 /** Creates the function that builds header sections for backends. @param assertions what signs assertions, if they are configured. */
 export function createOutgoingHeaders(
   settings: HeaderSettings,
-  assertions?: AssertionSource,
+  assertions?: Pick<Assertions, "header" | "for">,
 ): OutgoingHeaders {
   const { identityHeaders: names, underscoreHeaders = "allow" } = settings;
   const dispositions = new Dispositions(settings, assertions?.header);

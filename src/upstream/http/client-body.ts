@@ -8,16 +8,8 @@ import type { Slot } from "../pool/slot.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { BackendFault } from "./failures.ts";
 
-/** Called while a body is transferred. */
-interface BodyEvents {
-  received(chunk: Buffer): void;
-  /** The body is complete. */
-  ended(): void;
-  /** The backend waits for the client. Called when the wait begins, and again after every 16 KiB received. */
-  awaited(): void;
-  /** The backend no longer waits: it has as much as it can take, or everything. */
-  supplied(): void;
-}
+/** What is called while a body is transferred. */
+type BodyEvents = Pick<ClientBody, "received" | "ended" | "awaited" | "supplied">;
 
 /** Bytes after which a client counts as sending. Single bytes now and then do not. */
 const FLOWING_BYTES = 16 * 1024;
@@ -175,7 +167,7 @@ class ReplayBuffer {
 const SMALL_BODY_BYTES = 16 * 1024;
 
 /** The body of a request: a small one that is read completely, or a stream. */
-export class ClientBody implements BodyEvents, TurnTask {
+export class ClientBody implements TurnTask {
   readonly #permitted: PermittedRequest;
   readonly #slot: Slot;
   /** The body to send to the backend. */
@@ -278,16 +270,19 @@ export class ClientBody implements BodyEvents, TurnTask {
     this.#permitted.copy?.add(chunk);
   }
 
+  /** The body is complete. */
   ended(): void {
     this.#permitted.copy?.end();
   }
 
+  /** The backend waits for the client. Called when the wait begins, and again after every 16 KiB received. */
   awaited(): void {
     const { request, settings } = this.#permitted;
     this.#slot.sendStalled();
     settings.buffered.touch(request.socket);
   }
 
+  /** The backend no longer waits: it has as much as it can take, or everything. */
   supplied(): void {
     const { request, settings } = this.#permitted;
     this.#slot.sendResumed();

@@ -29,8 +29,6 @@ export interface ConnectionPool {
 
 /** The carrier of one request: an HTTP/1.1 connection, or an HTTP/2 stream. */
 export interface Connection {
-  /** Called before a request is written. @returns whether the connection was used before. */
-  begin(): boolean;
   /** The socket that the answer is read from; undefined if requests share it. */
   readonly socket: Socket | undefined;
   /** Whether written data waits for the backend, as in Node's streams. */
@@ -55,8 +53,8 @@ export interface RequestControl {
 export interface AnswerHandler {
   /** The connection has been chosen. It may not be open yet. */
   onConnection(connection: Connection): void;
-  /** The request is about to be written. */
-  onRequestStart(control: RequestControl): void;
+  /** The request is about to be written. @param wasUsed whether the connection has carried requests before. */
+  onRequestStart(control: RequestControl, wasUsed: boolean): void;
   /** A part of the body was written. */
   onBodySent(): void;
   /** All of the request was written. An answer may begin earlier. */

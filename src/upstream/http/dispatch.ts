@@ -4,11 +4,15 @@ import { type OutgoingHeaders, takesTrailers } from "../headers/outgoing-headers
 import { RequestBody } from "./client-body.ts";
 import { backendHost, forwardedQuery, rewritePath } from "../headers/rewrite.ts";
 import type { Target } from "../pool/target.ts";
-import type { BufferedBytes } from "../../core/buffered-bytes.ts";
-import type { ClientReading, Transfer } from "../../core/request/transfer.ts";
+import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
+import type { ClientReading } from "../../server/listener/reading/fair-reading.ts";
+import type { Transfer } from "../../core/request/transfer.ts";
 import type { Observer } from "../../core/observer.ts";
-import type { UpgradeRequest } from "../../core/request/gate.ts";
-import type { IncomingRequest, OutgoingResponse } from "../../core/request/http-message.ts";
+import type {
+  IncomingRequest,
+  OutgoingResponse,
+  UpgradeRequest,
+} from "../../core/request/http-message.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Upstream } from "../pool/upstreams.ts";
 import type { BodyCopy } from "../mirror/mirrors.ts";

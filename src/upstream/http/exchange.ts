@@ -91,10 +91,10 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
     this.#slot.connection = connection;
   }
 
-  onRequestStart(control: RequestControl): void {
+  onRequestStart(control: RequestControl, wasUsed: boolean): void {
     this.#control = control;
     if (this.#isOver) return control.abort(new BackendFault("client_gone"));
-    this.#maybeStale = this.#slot.connection?.begin() === true;
+    this.#maybeStale = wasUsed;
     this.#isSending = true;
     if (this.#retries === 0) this.#body?.expect();
     this.#limits.response.start(this);

@@ -66,12 +66,6 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     if (this.#connected) atEndOfTurn(this);
   }
 
-  begin(): boolean {
-    const before = this.#used;
-    this.#used = true;
-    return before;
-  }
-
   get writableNeedDrain(): boolean {
     return this.socket.writableNeedDrain;
   }
@@ -121,8 +115,10 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     if (current === undefined || current.isWritten || this.#closed) return;
     current.isWritten = true;
     try {
-      current.handler.onRequestStart(current);
-      if (current.connection !== undefined) this.#write(current);
+      current.handler.onRequestStart(current, this.#used);
+      if (current.connection === undefined) return;
+      this.#used = true;
+      this.#write(current);
     } catch (error) {
       this.fail(asError(error));
     }

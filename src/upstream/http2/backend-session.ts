@@ -141,9 +141,12 @@ export class BackendSession extends TimeoutEntry {
     if (this.#requests >= MAX_REQUESTS) this.leave();
   }
 
-  begin(): boolean {
+  get wasUsed(): boolean {
+    return this.#requests > 0;
+  }
+
+  begun(): void {
     this.#requests += 1;
-    return this.#requests > 1;
   }
 
   heard(): void {

@@ -105,8 +105,10 @@ const AFTER_ANSWER_MS = 1_000;
 /** The connection of a stream. */
 interface Owner {
   readonly scheme: string;
-  /** Called once before each request. @returns whether the connection was used before. */
-  begin(): boolean;
+  /** Whether it has carried requests before. */
+  readonly wasUsed: boolean;
+  /** A request is sent. */
+  begun(): void;
   /** A part of a response has arrived. */
   heard(): void;
   /** The stream has ended, and another may open. */
@@ -144,10 +146,6 @@ export class BackendStream implements Connection, RequestControl {
     return this.#over;
   }
 
-  begin(): boolean {
-    return this.#owner.begin();
-  }
-
   get writableNeedDrain(): boolean {
     return this.#stream?.writableNeedDrain === true;
   }
@@ -161,8 +159,10 @@ export class BackendStream implements Connection, RequestControl {
   open(session: ClientHttp2Session): void {
     try {
       this.#handler.onConnection(this);
-      this.#handler.onRequestStart(this);
-      if (!this.#over) this.#send(session);
+      this.#handler.onRequestStart(this, this.#owner.wasUsed);
+      if (this.#over) return;
+      this.#owner.begun();
+      this.#send(session);
     } catch (error) {
       this.abort(asError(error));
     }

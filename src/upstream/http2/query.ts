@@ -1,10 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type {
-  AnswerHandler,
-  Connection,
-  ConnectionPool,
-  RequestControl,
-} from "../http/connection.ts";
+import type { AnswerHandler, ConnectionPool, RequestControl } from "../http/connection.ts";
 
 /** A request that Sallyport itself sends to a backend. */
 export interface BackendQuery {
@@ -70,7 +65,6 @@ class Reader implements AnswerHandler {
   readonly #answer = Promise.withResolvers<ShortAnswer>();
   readonly #parts: Buffer[] = [];
   #bytes = 0;
-  #connection: Connection | undefined;
   #control: RequestControl | undefined;
   #ended: Error | undefined;
   #status = 0;
@@ -91,14 +85,10 @@ class Reader implements AnswerHandler {
     this.#control?.abort(error);
   }
 
-  onConnection(connection: Connection): void {
-    this.#connection = connection;
-  }
+  onConnection(): void {}
 
   onRequestStart(control: RequestControl): void {
     this.#control = control;
-    // Not before: a connection that is lost unused is not replaced, but one that was used is.
-    this.#connection?.begin();
     // The connection did not open before the time limit.
     if (this.#ended !== undefined) control.abort(this.#ended);
   }

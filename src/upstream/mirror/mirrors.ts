@@ -5,10 +5,10 @@ import { TimeoutEntry, TimeoutList } from "../../lib/async/timeout-list.ts";
 import { dispatchOf, type ForwardingSettings } from "../http/dispatch.ts";
 import type { Requester } from "../pool/in-flight-counts.ts";
 import type { Upstream } from "../pool/upstreams.ts";
-import type { AnswerHandler, Connection, RequestControl } from "../http/connection.ts";
+import type { AnswerHandler, RequestControl } from "../http/connection.ts";
 import { BackendFault, failureOf, upstreamReason } from "../http/failures.ts";
 import type { Target } from "../pool/target.ts";
-import type { BufferedBytes } from "../../core/buffered-bytes.ts";
+import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
 
 /** The response is cut off after this many bytes, since it is discarded anyway. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
@@ -20,7 +20,6 @@ class MirroredRequest extends TimeoutEntry implements AnswerHandler {
   readonly #target: Target;
   readonly #done: (result: MirrorResult) => void;
   readonly #sentAt: number;
-  #connection: Connection | undefined;
   #control: RequestControl | undefined;
   #maybeStale = false;
   #timedOut = false;
@@ -53,13 +52,11 @@ class MirroredRequest extends TimeoutEntry implements AnswerHandler {
     }
   }
 
-  onConnection(connection: Connection): void {
-    this.#connection = connection;
-  }
+  onConnection(): void {}
 
-  onRequestStart(control: RequestControl): void {
+  onRequestStart(control: RequestControl, wasUsed: boolean): void {
     this.#control = control;
-    this.#maybeStale = this.#connection?.begin() ?? false;
+    this.#maybeStale = wasUsed;
     if (this.#timedOut || this.#over) control.abort(new BackendFault("client_gone"));
   }
 

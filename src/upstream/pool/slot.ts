@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { Closing } from "./fair-queue.ts";
-import type { BufferHolder } from "../../core/buffered-bytes.ts";
+import type { BufferHolder } from "../../core/request/transfer.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { OutgoingResponse } from "../../core/request/http-message.ts";
 import type { Connection } from "../http/connection.ts";
@@ -11,10 +11,7 @@ import type { Target } from "./target.ts";
 import type { InFlightCounts, Requester } from "./in-flight-counts.ts";
 
 /** A request that holds a slot and can be preempted. */
-export interface SlotHolder extends Requester {
-  /** Aborts the request, which releases its slot a moment later. */
-  preempt(): void;
-}
+export type SlotHolder = Requester & Pick<Slot, "preempt">;
 
 /** The requests that hold a slot and are stalled by their own clients. */
 export class StalledRequests {
@@ -97,7 +94,7 @@ interface SlotBody {
  * The lease of a slot at a target by one request: taken if there is room, or waited for, and released as soon as the
  * backend is done. While its own client stalls the request, another client may preempt it.
  */
-export class Slot implements SlotHolder, BufferHolder {
+export class Slot implements Requester, BufferHolder {
   readonly client: string;
   readonly user: string | undefined;
   /** Undefined without a slot. */
@@ -205,6 +202,7 @@ export class Slot implements SlotHolder, BufferHolder {
     if (!this.#unread) this.#request.upstream.resumed(this);
   }
 
+  /** Aborts the request, which releases its slot a moment later. */
   preempt(): void {
     const { response, transfer } = this.#request;
     const error = new GateError("request_timeout", { reason: "slow_client" });

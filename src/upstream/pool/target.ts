@@ -1,4 +1,3 @@
-import type { TargetState } from "../../core/request/gate.ts";
 import type { ConnectionPool } from "../http/connection.ts";
 import { openPool, type UpstreamProtocol } from "./open-pool.ts";
 import type { TargetOrigin } from "./target-origin.ts";
@@ -89,4 +88,20 @@ export function stateOf(target: Target): Omit<TargetState, "upstream" | "protoco
   const { address, pool, weight, inFlight, healthy, ejected, failures } = target;
   const state = healthy ? (ejected ? "ejected" : "available") : "unhealthy";
   return { target: address, negotiated: pool.negotiated, state, weight, inFlight, failures };
+}
+
+/** The state of one target. */
+export interface TargetState {
+  readonly upstream: string;
+  readonly target: string;
+  /** As configured. */
+  readonly protocol: string;
+  /** The protocol that TLS negotiated, if it is negotiated; undefined before the first connection. */
+  readonly negotiated?: string | undefined;
+  readonly state: "available" | "ejected" | "unhealthy";
+  readonly weight: number;
+  /** Requests in flight. */
+  readonly inFlight: number;
+  /** Consecutive failures. */
+  readonly failures: number;
 }

@@ -1,12 +1,11 @@
 import { type Closing, FairQueue } from "./fair-queue.ts";
-import type { TargetState, UpstreamLoad } from "../../core/request/gate.ts";
+import { stateOf, type Target, type TargetState } from "./target.ts";
 import type { Route } from "../../core/route/route.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { InFlightCounts, type Requester } from "./in-flight-counts.ts";
 import { type SlotHolder, StalledRequests } from "./slot.ts";
-import { stateOf, type Target } from "./target.ts";
 import { failure } from "../http/failures.ts";
 import { TargetGroup, type TargetStates } from "./target-group.ts";
 import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
@@ -233,4 +232,16 @@ export class AnswerLimits {
     this.response = new TimeoutList(timeouts.response, clock);
     this.idle = new TimeoutList(timeouts.idle, clock);
   }
+}
+
+/** The current load of an upstream. */
+export interface UpstreamLoad {
+  /** Requests in flight at its targets. */
+  readonly inFlight: number;
+  /** Requests in its queue. */
+  readonly waiting: number;
+  /** Targets that are currently not used. */
+  readonly leftOut: number;
+  /** All of its targets. */
+  readonly targets: number;
 }

@@ -5,7 +5,7 @@ import { EventEmitter } from "node:events";
 import { isPassable } from "../headers/incoming-headers.ts";
 import { BackendFault } from "../http/failures.ts";
 import type { ClientEnd } from "./switch-protocols.ts";
-import type { BufferHolder } from "../../core/buffered-bytes.ts";
+import type { BufferHolder } from "../../core/request/transfer.ts";
 import { GateError } from "../../core/request/errors.ts";
 
 /**

@@ -1,8 +1,9 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
-import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
-import type { ClientReading, OpenStream, Transfer } from "../../core/request/transfer.ts";
+import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
+import type { BufferHolder, Transfer } from "../../core/request/transfer.ts";
+import type { ClientReading } from "../../server/listener/reading/fair-reading.ts";
 import type { StreamEnd } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { closeFrame, FrameBoundary, maskedCloseFrame } from "../../lib/http/websocket-frames.ts";
@@ -105,7 +106,8 @@ interface WebSocketLimits {
 }
 
 /** Two ends that are piped into each other: counted, limited in time, and closed together. */
-export class OpenWebSocket implements OpenStream, BufferHolder {
+export class OpenWebSocket implements BufferHolder {
+  /** The permit under which it is open. */
   permit: Permit;
   readonly #client: ClientEnd;
   readonly #backend: Socket;
@@ -199,11 +201,12 @@ export class OpenWebSocket implements OpenStream, BufferHolder {
     to.write(NOTHING, () => from.resume());
   }
 
+  /** Replaces the permit after a reload. */
   renew(permit: Permit): void {
     this.permit = permit;
   }
 
-  /** Closes both sides with 1008; nothing more passes between them. */
+  /** Closes both sides with 1008, unless it is already closing; nothing more passes between them. @returns whether it did. */
   end(reason: StreamEnd): boolean {
     if (this.#ending || this.#client.duplex.destroyed) return false;
     this.#ending = true;

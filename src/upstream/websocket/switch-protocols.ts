@@ -1,15 +1,15 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { TunnelStream, UpgradeRequest } from "../../core/request/gate.ts";
+import type { TunnelStream, UpgradeRequest } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { clientFields, mayEndWithTrailers } from "../headers/incoming-headers.ts";
 import { answeredProtocol } from "../headers/rewrite.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 import type { UpgradeContext } from "../http/dispatch.ts";
 import type { Slot } from "../pool/slot.ts";
-import type { BufferedBytes, BufferHolder } from "../../core/buffered-bytes.ts";
-import type { Transfer } from "../../core/request/transfer.ts";
+import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
+import type { BufferHolder, Transfer } from "../../core/request/transfer.ts";
 
 /** A backend that has switched protocols. */
 export interface Switched {

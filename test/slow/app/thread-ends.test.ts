@@ -14,7 +14,7 @@ import { createMetrics } from "../../../src/observe/metrics/metrics.ts";
 import { RecentLog } from "../../../src/observe/recent/recent-log.ts";
 import { createObserver } from "../../../src/observe/log/access-log.ts";
 import { countInFlight } from "../../../src/policy/concurrency/concurrency-limiter.ts";
-import { ReplaceableKeys } from "../../../src/tokens/keys/own-keys.ts";
+import { OwnKeys } from "../../../src/tokens/keys/own-keys.ts";
 import { ephemeralKey } from "../../../src/tokens/keys/signing-keys.ts";
 import { RevocationList } from "../../../src/tokens/revocation/revocation-list.ts";
 import { keptLines } from "../../observe/kept-lines.ts";
@@ -62,7 +62,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
   const log = recordedLog();
   const { sink } = keptLines();
   const metrics = createMetrics({ routes: ["open"], upstreams: ["app"], version: "0.0.0", clock });
-  const keys = new ReplaceableKeys(await ephemeralKey({ algorithm: "ES256", log, clock }), clock);
+  const keys = new OwnKeys(await ephemeralKey({ algorithm: "ES256", log, clock }), clock);
   const states: boolean[] = [];
   const recent = new RecentLog(clock.now);
   const observer = createObserver({ metrics, recent, sink, clock, level: "error", access: "all" });
@@ -74,7 +74,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
         ...gateFiles,
         version: "0.0.0",
         keys,
-        assertionKeys: new ReplaceableKeys([], clock),
+        assertionKeys: new OwnKeys([], clock),
         tls: undefined,
         port,
         shared: true,

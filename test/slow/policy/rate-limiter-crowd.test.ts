@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import {
   attachSharedTimes,
-  createRateLimit,
+  RateLimit,
   createSharedTimes,
 } from "../../../src/policy/rates/rate-limiter.ts";
 
@@ -9,7 +9,7 @@ import {
 function start() {
   const timesOf = attachSharedTimes(createSharedTimes(), () => 5_000_000);
   return (name: string, burst: number) =>
-    createRateLimit({ by: "subject", requests: 1, withinMs: 3_600_000, burst }, timesOf(name));
+    new RateLimit({ by: "subject", requests: 1, withinMs: 3_600_000, burst }, timesOf(name));
 }
 
 describe("a rate limit of several threads", () => {

@@ -1,4 +1,3 @@
-import { withoutEnd } from "../../text/without-end.ts";
 import { type CanonicalPath, decodeOnce, withoutEscapes } from "./canonical-path.ts";
 
 /**
@@ -10,7 +9,7 @@ import { type CanonicalPath, decodeOnce, withoutEscapes } from "./canonical-path
 export type PathSpelling = "strict" | "encoded" | "asSent";
 
 /** A path that is not in the strict form, with the least `PathSpelling` that accepts it. */
-export interface LoosePath extends CanonicalPath {
+interface LoosePath extends CanonicalPath {
   readonly spelling: Exclude<PathSpelling, "strict">;
 }
 
@@ -88,4 +87,14 @@ export function pathReadings(matchPath: string): readonly string[] {
   }
   last = { matchPath, readings };
   return readings;
+}
+
+/**
+ * Returns a text without the occurrences of a character at its end. An expression such as ` +$` would try every run of the
+ * character as the last one, in a time that grows with the square of its length.
+ */
+export function withoutEnd(text: string, character: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === character) end -= 1;
+  return text.slice(0, end);
 }

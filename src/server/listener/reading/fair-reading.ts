@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import type { ClientReading } from "../../../core/request/transfer.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import { startReading, stopReading } from "../../../lib/node-internals/node-sockets.ts";
 import { type ReadingClient, ReadingClients, SharedUsage, usageMemory } from "./reading-client.ts";
@@ -43,7 +42,7 @@ const BUSY_DECAY = 128;
  * order. Clients that were served before take precedence over strangers, since each of a crowd of addresses is as light as
  * they are.
  */
-export class FairReading implements ClientReading {
+export class FairReading {
   readonly #clock: Clock;
   readonly #onPostponed: OnPostponed;
   readonly #shared: SharedUsage;
@@ -84,8 +83,8 @@ export class FairReading implements ClientReading {
     return this.#waiting.connections;
   }
 
-  /** Starts an accepted connection: at once, or in its turn. */
-  accept(socket: Socket, name: string, begin: () => void): void {
+  /** Takes an accepted connection. @returns whether it may start now; otherwise call `postpone`. */
+  accept(socket: Socket, name: string): boolean {
     const client = this.#clients.of(name);
     client.open += 1;
     this.#owners.set(socket, client);
@@ -100,11 +99,24 @@ export class FairReading implements ClientReading {
     const isLight = !this.#isBusy || !this.#waiting.isHeavy(client, this.#age);
     if (isLight && client.accepted.size === 0 && this.#mayStartNow(client)) {
       this.#started += 1;
-      this.#start(client, socket, begin);
-      return;
+      this.#start(client, socket);
+      return true;
     }
     if (!isLight) this.#onPostponed("accept", name, 1);
-    this.#postpone(client, socket, begin);
+    return false;
+  }
+
+  /** Stops reading an accepted connection, and begins it in its turn. */
+  postpone(socket: Socket, begin: () => void): void {
+    const client = this.#owners.get(socket);
+    if (client === undefined) return;
+    stopReading(socket);
+    client.accepted.set(socket, () => {
+      startReading(socket);
+      this.#start(client, socket);
+      begin();
+    });
+    this.#waiting.add(client);
   }
 
   /** Reads a connection through the socket that wraps it, since its TLS handshake is complete. */
@@ -123,10 +135,17 @@ export class FairReading implements ClientReading {
     this.#chargeOwner(connection, UNITS.upgrade);
   }
 
+  /** Charges a client for the cost of a login beyond that of another request. */
   chargeLogin(connection: Socket): void {
     this.#chargeOwner(connection, UNITS.login);
   }
 
+  /**
+   * Charges a client for one unit: a request, a part of a request or response body, or WebSocket frames.
+   *
+   * @param connection the client's connection.
+   * @param backend the backend's connection, if the unit was read from it. It counts as the client's until `release`.
+   */
   charge(connection: Socket, backend?: Socket): void {
     const client = this.#owners.get(connection);
     if (client === undefined) return;
@@ -135,6 +154,10 @@ export class FairReading implements ClientReading {
     this.#charge(client, UNITS.request);
   }
 
+  /**
+   * A client got the complete response to a request with a valid token. It has priority over unknown clients for some
+   * minutes.
+   */
   served(connection: Socket): void {
     const client = this.#owners.get(connection);
     if (client === undefined || this.#now < client.servedUntil) return;
@@ -142,6 +165,7 @@ export class FairReading implements ClientReading {
     this.#shared.served(client.bucket);
   }
 
+  /** Detaches the backend's connection from the client. */
   release(backend: Socket): void {
     const client = this.#owners.get(backend);
     if (client === undefined) return;
@@ -159,19 +183,9 @@ export class FairReading implements ClientReading {
     return this.#started < STARTS_PER_TURN + SERVED_PER_TURN && this.#shared.wasServed(bucket);
   }
 
-  #start(client: ReadingClient, socket: Socket, begin: () => void): void {
+  #start(client: ReadingClient, socket: Socket): void {
     this.#charge(client, UNITS.start);
-    begin();
-    if (!socket.destroyed) client.reading.add(socket);
-  }
-
-  #postpone(client: ReadingClient, socket: Socket, begin: () => void): void {
-    stopReading(socket);
-    client.accepted.set(socket, () => {
-      startReading(socket);
-      this.#start(client, socket, begin);
-    });
-    this.#waiting.add(client);
+    client.reading.add(socket);
   }
 
   /** Reads a connection to a backend for a client. */
@@ -241,3 +255,14 @@ export class FairReading implements ClientReading {
     if (this.#waiting.size > 0) this.#turn();
   };
 }
+
+/** Charges clients for the time that reading for them and writing to them takes. */
+export type ClientReading = Pick<FairReading, "charge" | "chargeLogin" | "served" | "release">;
+
+/** For exchanges without a client. */
+export const UNMETERED: ClientReading = {
+  charge: () => undefined,
+  chargeLogin: () => undefined,
+  served: () => undefined,
+  release: () => undefined,
+};

@@ -1,0 +1,120 @@
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { CorsFields } from "../../core/request/transfer.ts";
+import type { Endpoint } from "../request/gate.ts";
+import { GateError } from "../../core/request/errors.ts";
+import { onlyValue } from "../../lib/http/header-values.ts";
+import { envelopeAnswer } from "../request/write-answer.ts";
+
+export interface CorsOptions {
+  /** Exact origins, `https://*.example.com` for one label, or `*`. */
+  readonly origins: readonly string[];
+  readonly methods: readonly string[];
+  /** Request headers that scripts may send, and headers of answers that they may read. */
+  readonly headers: readonly string[];
+  readonly exposeHeaders: readonly string[];
+  readonly credentials: boolean;
+  readonly maxAgeMs: number;
+}
+
+const NONE: CorsFields = { backend: [], own: [] };
+const VARIES: CorsFields = { backend: ["Vary", "Origin"], own: ["Vary", "Origin"] };
+/** The fields of Sallyport's own responses that scripts may not read unless they are named (Fetch Standard, §2.2.2). */
+const OWN_FIELDS: readonly string[] = [
+  ...["X-Request-Id", "Retry-After", "RateLimit", "RateLimit-Policy", "WWW-Authenticate"],
+  ...["Allow", "Proxy-Status"],
+];
+
+/** Decides which responses scripts of other origins may read (Fetch Standard, §3.2). */
+export class Cors {
+  readonly #credentials: boolean;
+  readonly #anyone: boolean;
+  readonly #allows: (origin: string) => boolean;
+  readonly #endpoint: Endpoint;
+  readonly #common: CorsFields;
+  readonly #forAnyone: CorsFields;
+
+  constructor(options: CorsOptions) {
+    const { credentials, origins, exposeHeaders } = options;
+    this.#credentials = credentials;
+    this.#anyone = origins.includes("*");
+    this.#allows = originMatcher(origins);
+    this.#endpoint = preflightEndpoint(options);
+    const common = (exposed: readonly string[]): readonly string[] => [
+      ...(credentials ? ["Access-Control-Allow-Credentials", "true"] : []),
+      ...(exposed.length > 0 ? ["Access-Control-Expose-Headers", exposed.join(", ")] : []),
+    ];
+    const named = new Set(exposeHeaders.map((name) => name.toLowerCase()));
+    const unnamed = OWN_FIELDS.filter((name) => !named.has(name.toLowerCase()));
+    this.#common = { backend: common(exposeHeaders), own: common([...exposeHeaders, ...unnamed]) };
+    this.#forAnyone = this.#forOrigin("*");
+  }
+
+  /** @param origin the `Origin` of a request; undefined if it has none. */
+  fields(origin: string | undefined): CorsFields {
+    if (this.#anyone) return origin === undefined ? NONE : this.#forAnyone;
+    if (origin === undefined || !this.#allows(origin)) return VARIES;
+    return this.#forOrigin(origin, "Vary", "Origin");
+  }
+
+  /** Whether a script of this origin may send cookies. */
+  trusts(origin: string): boolean {
+    return this.#credentials && this.#allows(origin);
+  }
+
+  /**
+   * @returns the endpoint for a preflight; undefined for any other request.
+   * @throws GateError `origin_not_allowed`.
+   */
+  preflight({ method, rawHeaders }: GateRequest): Endpoint | undefined {
+    if (method !== "OPTIONS") return undefined;
+    const origin = onlyValue(rawHeaders, "origin");
+    const asked = onlyValue(rawHeaders, "access-control-request-method");
+    if (origin === undefined || asked === undefined) return undefined;
+    if (!this.#anyone && !this.#allows(origin)) throw new GateError("origin_not_allowed");
+    return this.#endpoint;
+  }
+
+  #forOrigin(origin: string, ...more: readonly string[]): CorsFields {
+    const { backend, own } = this.#common;
+    return {
+      backend: ["Access-Control-Allow-Origin", origin, ...backend, ...more],
+      own: ["Access-Control-Allow-Origin", origin, ...own, ...more],
+    };
+  }
+}
+
+/** Creates a function that checks a complete origin. `*` stands for one label, without a dot. */
+function originMatcher(origins: readonly string[]): (origin: string) => boolean {
+  const exact = new Set(origins.filter((origin) => !origin.includes("*")));
+  const patterns = origins
+    .filter((origin) => origin.includes("://*."))
+    .map((origin) => {
+      const [scheme = "", rest = ""] = origin.split("://*");
+      return { start: `${scheme}://`, rest };
+    });
+  return (origin) =>
+    exact.has(origin) ||
+    patterns.some(({ start, rest }) => {
+      if (!origin.startsWith(start) || !origin.endsWith(rest)) return false;
+      const label = origin.slice(start.length, origin.length - rest.length);
+      return /^[a-z0-9_-]+$/.test(label);
+    });
+}
+
+/** Creates the endpoint for preflights. All get the same response: the browser compares its request with it. */
+function preflightEndpoint({ methods, headers, maxAgeMs }: CorsOptions): Endpoint {
+  const fields = [
+    ...["Access-Control-Allow-Methods", methods.join(", ")],
+    ...["Access-Control-Allow-Headers", headers.join(", ")],
+    ...["Access-Control-Max-Age", String(Math.floor(maxAgeMs / 1000))],
+  ];
+  return {
+    name: "preflight",
+    methods: ["OPTIONS"],
+    auth: "none",
+    async answer({ request }) {
+      const envelope = { id: request.id, message: "Other origins may ask", success: true };
+      return envelopeAnswer(200, envelope, { requestId: request.requestId, extra: fields });
+    },
+  };
+}
