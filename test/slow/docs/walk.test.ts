@@ -14,7 +14,7 @@ const ELSEWHERE = [
 const LIMITS = {
   get: {
     story: { files: 20, functions: 110, lines: 1_160 },
-    guards: { files: 40, functions: 142, lines: 930 },
+    guards: { files: 40, functions: 142, lines: 940 },
   },
   login: {
     story: { files: 15, functions: 72, lines: 720 },
