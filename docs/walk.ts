@@ -58,11 +58,11 @@ export const GUARDS: Readonly<Record<string, readonly string[]>> = {
 
 const guarding = Object.values(GUARDS).flat();
 
-export function isGuard(file: string): boolean {
+function isGuard(file: string): boolean {
   return guarding.some((place) => (place.endsWith("/") ? file.startsWith(place) : file === place));
 }
 
-export interface Walk {
+interface Walk {
   readonly story: readonly WalkedFile[];
   readonly guards: readonly WalkedFile[];
 }

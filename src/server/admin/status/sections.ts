@@ -7,7 +7,7 @@ import { amount, bytes, clockTime, moment, relative, span } from "./words.ts";
  * browsers, `src/cli/top/top.ts` for terminals.
  */
 
-export type Tone = "good" | "bad" | "warn" | "soft" | "plain";
+type Tone = "good" | "bad" | "warn" | "soft" | "plain";
 
 export interface Cell {
   readonly text: string;
