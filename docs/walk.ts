@@ -1,5 +1,6 @@
 /**
- * Prints what one authenticated GET and one login execute of `src`, file by file: `npm run docs:walk`.
+ * Prints what one authenticated GET and one login execute of `src`, file by file: `npm run docs:walk`. First the story,
+ * which is what acts on the request; then the guards around it.
  *
  * Each goes over a new TLS connection, and the token of the GET is in the cache.
  */
@@ -12,9 +13,65 @@ import { SOURCES } from "../test/support/entry.ts";
 import { ALICE, type Sallyport, startSallyport } from "../test/support/sallyport.ts";
 import { type WalkedFile, walkedFiles, WalkRecorder } from "../test/support/walk.ts";
 
-export interface Walks {
-  readonly get: readonly WalkedFile[];
-  readonly login: readonly WalkedFile[];
+/** The files and folders that guard, count or carry a request and do not act on it. All others are the story. */
+export const GUARDS: Readonly<Record<string, readonly string[]>> = {
+  "fair reading": ["src/server/listener/reading/", "src/lib/http/networks.ts"],
+  "bounds of connections": [
+    "src/server/listener/open-connections.ts",
+    "src/server/listener/listening-sockets.ts",
+    "src/server/listener/create-server.ts",
+    "src/lib/node-internals/",
+  ],
+  "the ledger of buffered bytes": [
+    "src/server/listener/connection-ledger.ts",
+    "src/server/request/tracked-response.ts",
+  ],
+  pipelining: ["src/server/listener/pipelining.ts"],
+  "lingering close": ["src/server/listener/discard-body.ts"],
+  "ends and limits": [
+    "src/server/request/stream-ends.ts",
+    "src/core/request/transfer.ts",
+    "src/credentials/throttle/",
+    "src/lib/async/",
+    "src/lib/clock.ts",
+  ],
+  "proofs that cannot be forged": [
+    "src/core/request/gate-request.ts",
+    "src/core/request/permit.ts",
+    "src/tokens/verify/verified-token.ts",
+  ],
+  "the generation in force": ["src/app/"],
+  "connections to a backend": [
+    "src/upstream/http1/connect.ts",
+    "src/upstream/http1/http1-pool.ts",
+    "src/upstream/http1/response-parser.ts",
+    "src/upstream/pool/in-flight-counts.ts",
+    "src/upstream/http/scavenger.ts",
+  ],
+  "small helpers": [
+    "src/lib/text/",
+    "src/lib/http/response-ids.ts",
+    "src/upstream/headers/rewrite.ts",
+  ],
+  "metrics and log": ["src/observe/"],
+};
+
+const guarding = Object.values(GUARDS).flat();
+
+function isGuard(file: string): boolean {
+  return guarding.some((place) => (place.endsWith("/") ? file.startsWith(place) : file === place));
+}
+
+interface Walk {
+  readonly story: readonly WalkedFile[];
+  readonly guards: readonly WalkedFile[];
+}
+
+function walkOf(...recorded: Parameters<typeof walkedFiles>): Walk {
+  const { story = [], guards = [] } = Object.groupBy(walkedFiles(...recorded), ({ file }) =>
+    isGuard(file) ? "guards" : "story",
+  );
+  return { story, guards };
 }
 
 /** Requests before the recorded one: the first of a kind does what later ones do not. */
@@ -25,7 +82,7 @@ const IDLE_MS = 6_000;
 const REQUEST_MS = 300;
 
 /** Starts the sources, and records one request of each kind. */
-export async function recordWalks(): Promise<Walks> {
+export async function recordWalks(): Promise<Record<"get" | "login", Walk>> {
   await using backend = await startEchoBackend();
   await using gate = await startSallyport({
     target: backend.url,
@@ -45,7 +102,7 @@ export async function recordWalks(): Promise<Walks> {
   const getting = await take(() => get(gate).then(() => delay(REQUEST_MS)));
   const loggingIn = await take(() => logIn().then(() => delay(REQUEST_MS)));
   recorder.close();
-  return { get: walkedFiles(getting, idle), login: walkedFiles(loggingIn, idle) };
+  return { get: walkOf(getting, idle), login: walkOf(loggingIn, idle) };
 }
 
 async function get({ port, ca, token }: Sallyport): Promise<void> {
@@ -74,7 +131,9 @@ function print(title: string, walk: readonly WalkedFile[]): void {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
-  const walks = await recordWalks();
-  print("an authenticated GET", walks.get);
-  print("a login", walks.login);
+  const { get, login } = await recordWalks();
+  print("the story of an authenticated GET", get.story);
+  print("its guards", get.guards);
+  print("the story of a login", login.story);
+  print("its guards", login.guards);
 }

@@ -4,7 +4,7 @@ import { routesOf } from "../app/gate/from-configuration.ts";
 import { inspect } from "../app/inspection.ts";
 import { renderProblems } from "../config/effective/render.ts";
 import type { ConfigurationSources } from "../config/load.ts";
-import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Snapshot } from "../config/snapshot.ts";
 import { ConfigError, type ConfigProblem, withoutSource } from "../core/config-problem.ts";
 import { pathWords, type Route } from "../core/route/route.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -40,13 +40,33 @@ ${CONFIGURATION_HELP}
     });
     const format = formatFrom(flags.format, ["text", "json"]);
     const sources = configurationSources(flags, terminal);
-    const report = format === "json" ? jsonReport : textReport;
-    if (flags.watch === true) return watch(() => report(sources), terminal);
-    const { text, warned, code } = await report(sources);
+    const report = async (): Promise<Report> =>
+      (format === "json" ? jsonReport : textReport)(await checkFiles(sources), sources.file);
+    if (flags.watch === true) return watch(report, terminal);
+    const { text, warned, code } = await report();
     terminal.out(text);
     return flags.strict === true && code === EXIT.done && warned ? EXIT.failed : code;
   },
 };
+
+/** What is known without the network. */
+interface CheckedFiles {
+  readonly problems: readonly ConfigProblem[];
+  /** Undefined if there are problems. */
+  readonly snapshot?: Snapshot;
+  readonly warnings: readonly StartupWarning[];
+}
+
+/** Checks the configuration, and every file that it names: `doctor` begins with the same. */
+export async function checkFiles(sources: ConfigurationSources): Promise<CheckedFiles> {
+  try {
+    const snapshot = await inspect(sources);
+    return { problems: [], snapshot, warnings: await startupWarnings(snapshot, systemClock.now()) };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { problems: error.problems, warnings: [] };
+  }
+}
 
 interface Report {
   readonly text: string;
@@ -56,15 +76,15 @@ interface Report {
 }
 
 /** @throws ConfigError for a configuration that is not valid. */
-async function textReport(sources: ConfigurationSources): Promise<Report> {
-  const snapshot = await inspect(sources);
-  const warnings = await startupWarnings(snapshot, systemClock.now());
+function textReport(checked: CheckedFiles, name: string): Report {
+  const { problems, warnings } = checked;
+  if (problems.length > 0) throw new ConfigError(problems);
   const text = [
-    `${sources.file} is valid.
+    `${name} is valid.
 
 Routes, in matching order:
 `,
-    table(orderOf(snapshot.configuration)),
+    table(routesIn(checked)),
     ...warnings.map(({ file, message, hint }) => {
       const position = file === undefined ? "" : `${file}: `;
       return `\nwarning: ${position}${message}\n${hint === undefined ? "" : `  ${hint}\n`}`;
@@ -73,38 +93,24 @@ Routes, in matching order:
   return { text, warned: warnings.length > 0, code: EXIT.done };
 }
 
-function orderOf(configuration: Configuration): Route[] {
-  return bySpecificity(routesOf(configuration));
+function routesIn({ snapshot }: CheckedFiles): Route[] {
+  return snapshot === undefined ? [] : bySpecificity(routesOf(snapshot.configuration));
 }
 
-async function jsonReport(sources: ConfigurationSources): Promise<Report> {
-  const report = (
-    problems: readonly ConfigProblem[],
-    routes: readonly Route[],
-    warnings: readonly StartupWarning[],
-  ): Report => {
-    const shownWarnings = warnings.map(({ loggedElsewhere: _forTheLog, ...warning }) => warning);
-    const verdict = {
-      valid: problems.length === 0,
-      // Only terminals show the source line.
-      problems: problems.map(withoutSource),
-      warnings: shownWarnings,
-      routes: routes.map(({ require, ...route }) => ({ ...route, ...require })),
-    };
-    return {
-      text: `${JSON.stringify(verdict, undefined, 2)}\n`,
-      warned: warnings.length > 0,
-      code: verdict.valid ? EXIT.done : EXIT.configuration,
-    };
+function jsonReport(checked: CheckedFiles): Report {
+  const { problems, warnings } = checked;
+  const verdict = {
+    valid: problems.length === 0,
+    // Only terminals show the source line.
+    problems: problems.map(withoutSource),
+    warnings: warnings.map(({ loggedElsewhere: _forTheLog, ...warning }) => warning),
+    routes: routesIn(checked).map(({ require, ...route }) => ({ ...route, ...require })),
   };
-  try {
-    const snapshot = await inspect(sources);
-    const warnings = await startupWarnings(snapshot, systemClock.now());
-    return report([], orderOf(snapshot.configuration), warnings);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    return report(error.problems, [], []);
-  }
+  return {
+    text: `${JSON.stringify(verdict, undefined, 2)}\n`,
+    warned: warnings.length > 0,
+    code: verdict.valid ? EXIT.done : EXIT.configuration,
+  };
 }
 
 /** The interval of `--watch`, in milliseconds. */

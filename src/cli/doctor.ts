@@ -1,9 +1,7 @@
 import { statSync } from "node:fs";
-import { type StartupWarning, startupWarnings } from "../app/startup-warnings.ts";
-import { inspect } from "../app/inspection.ts";
+import type { StartupWarning } from "../app/startup-warnings.ts";
 import type { ConfigurationSources } from "../config/load.ts";
-import type { Snapshot } from "../config/snapshot.ts";
-import { ConfigError } from "../core/config-problem.ts";
+import type { ConfigProblem } from "../core/config-problem.ts";
 import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,
@@ -11,13 +9,13 @@ import {
   durationFlag,
   parseFlags,
 } from "./arguments.ts";
+import { checkFiles } from "./check.ts";
 import { type Command, EXIT, type Terminal } from "./command.ts";
 import {
   bad,
   type ClockDifference,
   type Examined,
   type Finding,
-  type FindingGroup,
   good,
   skipped,
   warning,
@@ -36,8 +34,7 @@ import { KeySetServer } from "../tokens/trusted/key-set-server.ts";
 import type { KeySetAddress } from "../tokens/trusted/trusted-key-file.ts";
 import { remoteFailure } from "../lib/text/error-code.ts";
 import { originOf } from "../upstream/pool/target-origin.ts";
-import { reach } from "./doctor/reach.ts";
-import type { TlsHints } from "./doctor/tls.ts";
+import { reach, type TlsHints } from "./doctor/reach.ts";
 import { statePlaceOf } from "../app/sharing.ts";
 import { examineStateServer } from "../shared/examine.ts";
 import type { StoreHint } from "../credentials/stores/user-store.ts";
@@ -51,16 +48,14 @@ const TOO_MUCH_MS = 60_000;
  * Compares the clock of this machine with the modification time of the configuration file and with the clocks of other
  * machines.
  */
-export function checkClock(file: string, { nowMs, clocks }: Examined): FindingGroup {
+function checkClock(file: string, { nowMs, clocks }: Examined): Finding[] {
   const ahead = statSync(file).mtimeMs - nowMs;
-  const findings: Finding[] = [
+  return [
     ahead > TOO_MUCH_MS
       ? bad(`the configuration was written ${words(ahead)} in the future`, HINT)
       : good("not before the configuration was written"),
-    ...clocks.map(difference),
+    ...(clocks.length === 0 ? [skipped("no other clock was reachable")] : clocks.map(difference)),
   ];
-  if (clocks.length === 0) findings.push(skipped("no other clock was reachable"));
-  return { name: "clock", findings };
 }
 
 function difference({ server, behindMs }: ClockDifference): Finding {
@@ -89,7 +84,7 @@ const HINTS: TlsHints = {
 };
 
 /** Checks the key sets of all trusted issuers concurrently. */
-export async function checkKeySets(examined: Examined): Promise<FindingGroup[]> {
+async function checkKeySets(examined: Examined): Promise<Finding[]> {
   const { configuration, files } = examined.snapshot;
   const looks = configuration.tokens.trusted.filter(isKeyed).map(async (trusted) => {
     const { issuer, jwks } = trusted;
@@ -104,8 +99,7 @@ export async function checkKeySets(examined: Examined): Promise<FindingGroup[]> 
     return [...findings, fetched];
   });
   const findings = (await Promise.all(looks)).flat();
-  const none = [skipped("no other issuer is trusted")];
-  return [{ name: "trusted key sets", findings: findings.length === 0 ? none : findings }];
+  return findings.length === 0 ? [skipped("no other issuer is trusted")] : findings;
 }
 
 async function fetchKeys(
@@ -162,9 +156,9 @@ const REDIS_HINTS: readonly StoreHint[] = [
 
 /**
  * Checks the server of `shared` in the same way as a replica uses it: connection, TLS, credentials, permissions and
- * latency. Returns no group if `shared` is not set.
+ * latency.
  */
-export async function checkStateServer({ snapshot, timeoutMs }: Examined): Promise<FindingGroup[]> {
+async function checkStateServer({ snapshot, timeoutMs }: Examined): Promise<Finding[]> {
   const { configuration, files } = snapshot;
   const { shared } = configuration;
   if (shared === undefined) return [];
@@ -185,7 +179,7 @@ export async function checkStateServer({ snapshot, timeoutMs }: Examined): Promi
     const message = `redis: with maxmemory-policy ${eviction}, it may lose revocations`;
     findings.push(warning(message, "set maxmemory-policy noeviction"));
   }
-  return [{ name: "state server", findings }];
+  return findings;
 }
 
 const TIMEOUT = "5s";
@@ -211,62 +205,63 @@ ${CONFIGURATION_HELP}
     const timeoutMs = durationFlag("timeout", flags.timeout ?? TIMEOUT, 1);
     const sources = configurationSources(flags, terminal);
     const pending = new Pending();
-    const { groups, valid } = await withProgress(
+    const groups = await withProgress(
       terminal,
       () => `waiting for ${String(pending)}`,
       () => examine(sources, timeoutMs, pending),
     );
     printGroups(groups, format, terminal);
-    if (!valid) return EXIT.configuration;
+    // Of a configuration that is not valid, nothing else is examined.
+    if (groups.length === 1) return EXIT.configuration;
     const ill = groups.some(({ findings }) => findings.some(({ result }) => result === "bad"));
     return ill ? EXIT.failed : EXIT.done;
   },
 };
 
-/** What runs at the same time, with the words for what is still pending. */
-const EXAMINATIONS: readonly (readonly [
-  about: string,
-  examination: (examined: Examined) => Promise<FindingGroup[]>,
-])[] = [
-  ["listeners", checkListeners],
-  ["upstreams", checkUpstreams],
-  ["key sets", checkKeySets],
-  ["remote checks", checkRemoteChecks],
-  ["user stores", checkUserStores],
-  ["the state server", checkStateServer],
-];
+/** What `check` leaves out, by the name of its group. All run at the same time; a group without findings is not shown. */
+const EXAMINATIONS: Readonly<Record<string, (examined: Examined) => Promise<Finding[]>>> = {
+  listeners: checkListeners,
+  upstreams: checkUpstreams,
+  "trusted key sets": checkKeySets,
+  "remote checks": checkRemoteChecks,
+  "user stores": checkUserStores,
+  "state server": checkStateServer,
+};
+
+type FindingGroups = readonly { readonly name: string; readonly findings: readonly Finding[] }[];
 
 async function examine(
   sources: ConfigurationSources,
   timeoutMs: number,
   pending: Pending,
-): Promise<{ groups: readonly FindingGroup[]; valid: boolean }> {
+): Promise<FindingGroups> {
   const nowMs = Date.now();
-  let snapshot: Snapshot;
-  try {
-    snapshot = await pending.add("the configuration", inspect(sources));
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    const findings = error.problems.map(({ file, line, column, message, hint }) =>
-      bad(
-        [file, line, column].filter((part) => part !== undefined).join(":") + `: ${message}`,
-        hint,
-      ),
-    );
-    return { groups: [{ name: "configuration", findings }], valid: false };
-  }
-  const warnings = await startupWarnings(snapshot, nowMs);
-  const examined: Examined = { snapshot, timeoutMs, nowMs, clocks: [] };
-  const found = await Promise.all(
-    EXAMINATIONS.map(([about, examination]) => pending.add(about, examination(examined))),
+  const { problems, snapshot, warnings } = await pending.add(
+    "the configuration",
+    checkFiles(sources),
   );
-  const groups = [
-    fileFindings(warnings, sources.file),
-    routeFindings(warnings),
-    ...found.flat(),
-    checkClock(sources.file, examined),
+  if (snapshot === undefined) return [{ name: "configuration", findings: problems.map(fault) }];
+  const examined: Examined = { snapshot, timeoutMs, nowMs, clocks: [] };
+  const found = Object.entries(EXAMINATIONS).map(async ([name, examination]) => ({
+    name,
+    findings: await pending.add(name, examination(examined)),
+  }));
+  const valid = good(`${sources.file} is valid, and all files that it names are usable`);
+  const ofFiles = warnings.filter(({ about }) => about !== "routes").map(findingOf);
+  const ofRoutes = warnings.filter(({ about }) => about === "routes").map(findingOf);
+  const sound = [good("no public route bypasses a protected one")];
+  const network = (await Promise.all(found)).filter(({ findings }) => findings.length > 0);
+  return [
+    { name: "configuration", findings: [valid, ...ofFiles] },
+    { name: "routes", findings: ofRoutes.length === 0 ? sound : ofRoutes },
+    ...network,
+    { name: "clock", findings: checkClock(sources.file, examined) },
   ];
-  return { groups, valid: true };
+}
+
+function fault({ file, line, column, message, hint }: ConfigProblem): Finding {
+  const place = [file, line, column].filter((part) => part !== undefined).join(":");
+  return bad(`${place}: ${message}`, hint);
 }
 
 function findingOf({ file, urgent, message, hint }: StartupWarning): Finding {
@@ -274,23 +269,7 @@ function findingOf({ file, urgent, message, hint }: StartupWarning): Finding {
   return (urgent ? bad : warning)(text, hint);
 }
 
-function fileFindings(warnings: readonly StartupWarning[], file: string): FindingGroup {
-  const valid = good(`${file} is valid, and all files that it names are usable`);
-  const found = warnings.filter(({ about }) => about !== "routes").map(findingOf);
-  return { name: "configuration", findings: [valid, ...found] };
-}
-
-function routeFindings(warnings: readonly StartupWarning[]): FindingGroup {
-  const found = warnings.filter(({ about }) => about === "routes").map(findingOf);
-  const sound = [good("no public route bypasses a protected one")];
-  return { name: "routes", findings: found.length === 0 ? sound : found };
-}
-
-function printGroups(
-  groups: readonly FindingGroup[],
-  format: "text" | "json",
-  terminal: Terminal,
-): void {
+function printGroups(groups: FindingGroups, format: "text" | "json", terminal: Terminal): void {
   if (format === "json") {
     terminal.out(`${JSON.stringify({ groups }, undefined, 2)}\n`);
     return;

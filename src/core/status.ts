@@ -91,11 +91,7 @@ export interface StatusKey {
   readonly verifiesUntil: number | undefined;
 }
 
-export interface StatusIssuer {
-  readonly issuer: string;
-  readonly usable: boolean;
-  readonly keys: number;
-  readonly readAt: number | undefined;
+interface StatusIssuer extends Omit<IssuerState, "fetches"> {
   /** Whether the keys are older than they should be, because fetches fail. */
   readonly stale: boolean;
 }

@@ -5,7 +5,6 @@ import { inForce, routeRow } from "../../config/effective/effective.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import type { DryRunRequest, Explanation } from "../../core/explanation.ts";
 import type {
-  IssuerState,
   RefusalExplanation,
   Status,
   StatusCertificate,
@@ -16,7 +15,7 @@ import type {
   StatusRoute,
   StatusUpstream,
 } from "../../core/status.ts";
-import type { RecentEvents, RecentRefusal } from "../../core/recent.ts";
+import type { RecentRefusal } from "../../core/recent.ts";
 import { mergeEvents } from "../../observe/recent/recent-log.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
 import type { LastReload, Reloader } from "../reload/reloader.ts";
@@ -35,52 +34,38 @@ import { stateOf } from "../../tokens/keys/key-states.ts";
 import type { KeyRing } from "../../tokens/keys/key-ring.ts";
 import { reachState } from "../../upstream/pool/health-check.ts";
 
-type Labels = Readonly<Record<string, string | number>>;
-
-interface Sample {
-  readonly labels: Labels;
-  readonly value: number;
+interface Samples {
+  readonly name: string;
+  readonly values: readonly {
+    readonly labels: Readonly<Record<string, string | number>>;
+    readonly value: number;
+  }[];
 }
 
-/** Computes sums of metrics that have the form of prom-client's JSON. */
-class Counted {
-  readonly #samples = new Map<string, readonly Sample[]>();
+function hasSamples(metric: object): metric is Samples {
+  return "name" in metric && "values" in metric && Array.isArray(metric.values);
+}
 
-  constructor(metrics: MetricObjects) {
-    for (const each of metrics) {
-      if (!("name" in each && "values" in each && Array.isArray(each.values))) continue;
-      this.#samples.set(String(each.name), each.values.filter(isSample));
-    }
-  }
+/**
+ * Returns the sum of the samples of a metric that have these labels; 0 if there are none.
+ *
+ * @param codeClass 4 for those whose status code is 400 to 499.
+ */
+type Counted = (
+  name: string,
+  labels?: Readonly<Record<string, string>>,
+  codeClass?: number,
+) => number;
 
-  /** Returns the sum of the samples of a metric that have these labels; 0 if there are none. */
-  sum(name: string, labels: Labels = {}): number {
-    return this.#fitting(name, labels).reduce((sum, { value }) => sum + value, 0);
-  }
-
-  /** Returns the sum of those samples whose status code is in a class: 4 means 400 to 499. */
-  sumOfClass(name: string, labels: Labels, codeClass: number): number {
-    return this.#fitting(name, labels)
-      .filter((sample) => Math.floor(Number(sample.labels["code"]) / 100) === codeClass)
+function countedIn(metrics: MetricObjects): Counted {
+  const known = new Map(metrics.filter(hasSamples).map(({ name, values }) => [name, values]));
+  return (name, wanted = {}, codeClass) =>
+    (known.get(`sallyport_${name}`) ?? [])
+      .filter(({ labels }) =>
+        Object.entries(wanted).every(([label, value]) => labels[label] === value),
+      )
+      .filter(({ labels }) => !codeClass || Math.floor(Number(labels["code"]) / 100) === codeClass)
       .reduce((sum, { value }) => sum + value, 0);
-  }
-
-  #fitting(name: string, labels: Labels): Sample[] {
-    const wanted = Object.entries(labels);
-    return (this.#samples.get(`sallyport_${name}`) ?? []).filter((sample) =>
-      wanted.every(([label, value]) => sample.labels[label] === value),
-    );
-  }
-}
-
-function isSample(value: unknown): value is Sample {
-  return (
-    typeof value === "object" &&
-    value !== null &&
-    "value" in value &&
-    typeof value.value === "number" &&
-    "labels" in value
-  );
 }
 
 type Explain = (request: DryRunRequest) => Promise<Explanation>;
@@ -124,42 +109,28 @@ async function explanationOf(
   const url = `${scheme}://${host || "localhost"}${path}`;
   const headers = protocol === "websocket" ? UPGRADE : [];
   try {
-    const dryRun = createDryRunRequest({
-      method,
-      url,
-      headers,
-      authorization: undefined,
-      peer: client,
-    });
-    const { verdict, routes, notes } = await explain(dryRun);
+    const asked = { method, url, headers, authorization: undefined, peer: client };
+    const { verdict, routes, notes } = await explain(createDryRunRequest(asked));
     const route = configuration.routes.find(({ name }) => name === verdict.route);
+    const options = [
+      ...(method === "GET" ? [] : ["--method", method]),
+      "--url",
+      url,
+      "--client",
+      client,
+      ...headers.flatMap((header) => ["--header", header]),
+    ];
     return {
       verdict,
       notes,
       routes: routes.filter(({ result }) => result !== "not tried").slice(-MAX_ROUTES),
       access: route && accessPolicyWords(routeRow(route, configuration.server.limits)),
-      command: commandOf({ method, url, client, headers }),
+      command: `sallyport explain ${options.map(shellWord).join(" ")} --token-file FILE`,
     };
   } catch (error) {
     if (error instanceof ExplainQueryError) return undefined;
     throw error;
   }
-}
-
-function commandOf(request: {
-  readonly method: string;
-  readonly url: string;
-  readonly client: string;
-  readonly headers: readonly string[];
-}): string {
-  const { method, url, client, headers } = request;
-  const options = [
-    ...(method === "GET" ? [] : ["--method", method]),
-    ...["--url", url, "--client", client],
-    ...headers.flatMap((header) => ["--header", header]),
-    ...["--token-file", "FILE"],
-  ];
-  return ["sallyport", "explain", ...options.map(shellWord)].join(" ");
 }
 
 /** The longer sections of the status. */
@@ -174,9 +145,9 @@ function routesIn(configuration: Configuration, counted: Counted): StatusRoute[]
     methods: route.methods,
     access: accessPolicyWords(route),
     upstream: route.upstream,
-    requests: counted.sum(REQUESTS, { route: route.name }),
-    clientErrors: counted.sumOfClass(REQUESTS, { route: route.name }, 4),
-    serverErrors: counted.sumOfClass(REQUESTS, { route: route.name }, 5),
+    requests: counted(REQUESTS, { route: route.name }),
+    clientErrors: counted(REQUESTS, { route: route.name }, 4),
+    serverErrors: counted(REQUESTS, { route: route.name }, 5),
   }));
 }
 
@@ -189,8 +160,8 @@ function upstreamsIn(
   return Promise.all(
     Object.entries(upstreams).map(async ([name, { targets, resolve }]) => ({
       name,
-      inFlight: counted.sum("upstream_requests_in_flight", { upstream: name }),
-      waiting: counted.sum("upstream_queue_length", { upstream: name }),
+      inFlight: counted("upstream_requests_in_flight", { upstream: name }),
+      waiting: counted("upstream_queue_length", { upstream: name }),
       targets: await statesOf(
         targets,
         known.filter(({ upstream }) => upstream === name),
@@ -265,7 +236,7 @@ export interface StatusSources {
   readonly reloads: ReloadStates;
   /** The configuration that the process was started with. */
   readonly effective: Snapshot["effective"];
-  readonly explain: (request: DryRunRequest) => Promise<Explanation>;
+  readonly explain: Explain;
   /** Wall clock, in milliseconds since the epoch. */
   readonly startedAt: number;
 }
@@ -301,19 +272,19 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
     workers: { count, alive: service.workersAlive() ?? count, answered: threads.answered },
     memory: {
       residentBytes: process.memoryUsage.rss(),
-      bufferedBytes: counted.sum("buffered_bytes"),
+      bufferedBytes: counted("buffered_bytes"),
     },
     traffic: {
-      requests: counted.sum("http_requests_total"),
-      inFlight: counted.sum("http_requests_in_flight"),
-      webSockets: counted.sum("websocket_connections"),
-      verifiedTokens: counted.sum("token_cache_entries"),
+      requests: counted("http_requests_total"),
+      inFlight: counted("http_requests_in_flight"),
+      webSockets: counted("websocket_connections"),
+      verifiedTokens: counted("token_cache_entries"),
     },
     routes: routesIn(configuration, counted),
     certificate: certificateIn(certificate),
     keys: [...keysIn(keys.ring, "tokens", now), ...keysIn(assertionKeys.ring, "assertions", now)],
-    issuers: threads.issuers.map(({ issuer, usable, keys: known, readAt, fetches }) => {
-      return { issuer, usable, keys: known, readAt, stale: fetches?.stale === true };
+    issuers: threads.issuers.map(({ fetches, ...issuer }) => {
+      return { ...issuer, stale: fetches?.stale === true };
     }),
     reload: reloadIn(sources.reloading?.lastReload(), sources.reloads),
     configuration: configurationIn(sources),
@@ -325,23 +296,15 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
 async function countedBy({ parts }: Service): Promise<Counted> {
   const { threads, observation } = parts;
   const { metrics } = observation;
-  return new Counted(await (threads?.metricObjects(metrics) ?? metrics.json()));
-}
-
-interface Recent {
-  readonly answered: number;
-  readonly events: RecentEvents;
-  readonly issuers: readonly IssuerState[];
+  return countedIn(await (threads?.metricObjects(metrics) ?? metrics.json()));
 }
 
 /** Merges the recent events and the issuers of all threads that answer. */
-async function threadsOf({ parts }: Service): Promise<Recent> {
+async function threadsOf({ parts }: Service) {
   const own = parts.observation.recent.events();
-  if (parts.threads === undefined) {
-    return { answered: 1, events: mergeEvents([own]), issuers: parts.traffic.issuers() };
-  }
-  const all = await parts.threads.recent();
-  const answers = all.filter((answer) => answer !== undefined);
+  const { threads, traffic } = parts;
+  if (threads === undefined) return { answered: 1, events: own, issuers: traffic.issuers() };
+  const answers = (await threads.recent()).filter((answer) => answer !== undefined);
   return {
     answered: answers.length,
     events: mergeEvents([own, ...answers.map(({ events }) => events)]),

@@ -10,11 +10,6 @@ export interface Finding {
   readonly hint?: string;
 }
 
-export interface FindingGroup {
-  readonly name: string;
-  readonly findings: readonly Finding[];
-}
-
 /** What the checks of the doctor work on. */
 export interface Examined extends ReachOptions {
   readonly snapshot: Snapshot;
@@ -29,26 +24,16 @@ export interface ClockDifference {
   readonly behindMs: number;
 }
 
-/** Returns a group, or none if it has no findings. */
-export function groupUnlessEmpty(name: string, findings: readonly Finding[]): FindingGroup[] {
-  return findings.length === 0 ? [] : [{ name, findings }];
-}
+const finding =
+  (result: Finding["result"]) =>
+  (message: string, hint?: string): Finding => {
+    return { result, message, ...(hint === undefined ? {} : { hint }) };
+  };
 
-export function good(message: string): Finding {
-  return { result: "good", message };
-}
-
-export function bad(message: string, hint?: string): Finding {
-  return { result: "bad", message, ...(hint === undefined ? {} : { hint }) };
-}
-
-export function warning(message: string, hint?: string): Finding {
-  return { result: "warning", message, ...(hint === undefined ? {} : { hint }) };
-}
-
-export function skipped(message: string): Finding {
-  return { result: "skipped", message };
-}
+export const good = finding("good");
+export const warning = finding("warning");
+export const bad = finding("bad");
+export const skipped = finding("skipped");
 
 export interface ReachOptions {
   /** Maximum time for each step (look-up, connection, handshake), in milliseconds. */

@@ -3,15 +3,7 @@ import type { IncomingMessage, RequestOptions } from "node:http";
 import { get as getByHttps } from "node:https";
 import { createServer } from "node:net";
 import { text } from "node:stream/consumers";
-import {
-  bad,
-  type Examined,
-  type Finding,
-  type FindingGroup,
-  good,
-  skipped,
-  warning,
-} from "./finding.ts";
+import { bad, type Examined, type Finding, good, skipped, warning } from "./finding.ts";
 import { get } from "../../lib/http/node-http.ts";
 import { remoteFailure } from "../../lib/text/error-code.ts";
 
@@ -111,7 +103,7 @@ async function answer(requested: ReturnType<typeof get>): Promise<IncomingMessag
 type Key = "server.listen" | "admin.listen";
 
 /** Checks whether each port is free or in use by a Sallyport with this configuration, and whether that is ready. */
-export async function checkListeners({ snapshot, timeoutMs }: Examined): Promise<FindingGroup[]> {
+export async function checkListeners({ snapshot, timeoutMs }: Examined): Promise<Finding[]> {
   const { server, admin } = snapshot.configuration;
   const { listen, tls } = server;
   const adminPlace = admin === "off" ? undefined : admin.listen;
@@ -125,14 +117,13 @@ export async function checkListeners({ snapshot, timeoutMs }: Examined): Promise
     ),
     adminPlace && holderUnlessAny(adminPlace, () => runs),
   ]);
-  const findings = [
+  return [
     portFinding("server.listen", listen, main, other),
     adminPlace === undefined
       ? skipped("admin is off: readiness cannot be checked")
       : portFinding("admin.listen", adminPlace, other, main),
     readyFinding(ready),
   ];
-  return [{ name: "listeners", findings }];
 }
 
 /** Returns undefined for port 0, which means any port. */

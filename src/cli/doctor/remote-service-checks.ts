@@ -6,17 +6,8 @@ import { remoteFailure } from "../../lib/text/error-code.ts";
 import { authorizerProbe } from "../../policy/remote/authorizer-kinds.ts";
 import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
 import { originOf } from "../../upstream/pool/target-origin.ts";
-import {
-  bad,
-  type Examined,
-  type Finding,
-  type FindingGroup,
-  good,
-  groupUnlessEmpty,
-  warning,
-} from "./finding.ts";
-import { reach } from "./reach.ts";
-import type { TlsHints } from "./tls.ts";
+import { bad, type Examined, type Finding, good, warning } from "./finding.ts";
+import { reach, type TlsHints } from "./reach.ts";
 
 /** A server that Sallyport queries about tokens or callers. */
 interface Asked {
@@ -35,15 +26,12 @@ const HINTS: TlsHints = {
   client: "does it require a client certificate? Sallyport cannot present one",
 };
 
-/**
- * Sends a test query to every introspection, tokenReview and authorization server. Returns no group if none is
- * configured.
- */
-export async function checkRemoteChecks(examined: Examined): Promise<FindingGroup[]> {
+/** Sends a test query to every introspection, tokenReview and authorization server. */
+export async function checkRemoteChecks(examined: Examined): Promise<Finding[]> {
   const { configuration } = examined.snapshot;
   const asked = [...aboutTokens(configuration), ...aboutCallers(configuration)];
   const findings = await Promise.all(asked.map((each) => look(each, examined)));
-  return groupUnlessEmpty("remote checks", findings.flat());
+  return findings.flat();
 }
 
 async function look(

@@ -6,17 +6,8 @@ import { createTarget } from "../../upstream/pool/target.ts";
 import { originAt, originOf, type TargetOrigin } from "../../upstream/pool/target-origin.ts";
 import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
 import { lookupFor } from "../../upstream/resolve/lookup.ts";
-import {
-  bad,
-  type Examined,
-  type Finding,
-  type FindingGroup,
-  good,
-  type ReachOptions,
-  within,
-} from "./finding.ts";
-import { reach } from "./reach.ts";
-import type { TlsHints } from "./tls.ts";
+import { bad, type Examined, type Finding, good, type ReachOptions, within } from "./finding.ts";
+import { reach, type TlsHints } from "./reach.ts";
 
 const HINTS: TlsHints = {
   authority: "set tls.caFile to the certificate of its authority",
@@ -28,14 +19,14 @@ const HINTS: TlsHints = {
  * Checks all targets of all upstreams concurrently. With `resolve`, checks each address of a target. With `health`,
  * also runs the health check, if Sallyport does so itself: for several targets, or with `resolve`.
  */
-export async function checkUpstreams(examined: Examined): Promise<FindingGroup[]> {
+export async function checkUpstreams(examined: Examined): Promise<Finding[]> {
   const { configuration, files } = examined.snapshot;
   const found = await Promise.all(
     upstreamsOf(configuration, files.text).flatMap((upstream) =>
       upstream.targets.map((address) => checkTarget(upstream, address, examined)),
     ),
   );
-  return [{ name: "upstreams", findings: found.flat() }];
+  return found.flat();
 }
 
 async function checkTarget(

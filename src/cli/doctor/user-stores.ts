@@ -8,15 +8,7 @@ import {
 } from "../../credentials/stores/store-kinds.ts";
 import type { OpenUserStore, StoreHint } from "../../credentials/stores/user-store.ts";
 import { systemClock } from "../../lib/clock.ts";
-import {
-  bad,
-  type Examined,
-  type Finding,
-  type FindingGroup,
-  good,
-  groupUnlessEmpty,
-  warning,
-} from "./finding.ts";
+import { bad, type Examined, type Finding, good, warning } from "./finding.ts";
 
 /** What an operator can do if the connection to a user store or a state server fails. */
 const CONNECTION_HINTS: readonly StoreHint[] = [
@@ -59,11 +51,8 @@ export function storeHint(reason: string, own: readonly StoreHint[], otherwise: 
   return fits?.hint ?? otherwise;
 }
 
-/**
- * Looks up a name in each remote store, which checks connection, TLS, credentials and query. Returns no group if there
- * is no such store.
- */
-export async function checkUserStores({ snapshot, timeoutMs }: Examined): Promise<FindingGroup[]> {
+/** Looks up a name in each remote store, which checks connection, TLS, credentials and query. */
+export async function checkUserStores({ snapshot, timeoutMs }: Examined): Promise<Finding[]> {
   const { configuration, files } = snapshot;
   // No user has the name that is looked up, so no hash is verified.
   const verifier = new HashingPool({ concurrency: 1, queue: 1 });
@@ -77,8 +66,7 @@ export async function checkUserStores({ snapshot, timeoutMs }: Examined): Promis
     }
   };
   try {
-    const findings = await Promise.all(configuration.users.map(look));
-    return groupUnlessEmpty("user stores", findings.flat());
+    return (await Promise.all(configuration.users.map(look))).flat();
   } finally {
     await verifier.close();
   }

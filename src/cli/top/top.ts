@@ -1,25 +1,22 @@
 import { setTimeout as after } from "node:timers/promises";
-import { json } from "node:stream/consumers";
 import { styleText } from "node:util";
 import type { Status } from "../../core/status.ts";
-import { adminAddress } from "../admin-address.ts";
+import { adminAddress, askAdmin, membersIn } from "../admin-address.ts";
 import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, durationFlag, parseFlags } from "../arguments.ts";
 import { type Command, EXIT, type Terminal } from "../command.ts";
 import { showsUnicode } from "../terminal/format.ts";
-import { request } from "../../lib/http/node-http.ts";
-import { isJsonObject } from "../../lib/text/strict-json.ts";
-import type { RecentMinute } from "../../core/recent.ts";
 import { printable } from "../../lib/text/printable.ts";
 import {
-  amount,
-  bytes,
-  clockTime,
+  type Cell,
+  factsOf,
   health,
-  relative,
-  requestLine,
-  seriesOf,
-  span,
-} from "../../server/admin/status/words.ts";
+  type Section,
+  sectionsOf,
+  type Series,
+  type Table,
+  tableOf,
+} from "../../server/admin/status/sections.ts";
+import { amount, relative } from "../../server/admin/status/words.ts";
 
 const TIMEOUT_MS = 5_000;
 
@@ -27,39 +24,20 @@ const TIMEOUT_MS = 5_000;
  * Fetches the status of a running proxy.
  * @throws Error if there is no response, a refusal, or a response that is not a status; the message says which.
  */
-export async function fetchStatus(url: URL): Promise<Status> {
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const { promise, resolve, reject } = Promise.withResolvers<Status>();
-  const sent = request(url, { agent: false, signal }, (response) => {
-    const { statusCode = 0 } = response;
-    json(response).then(
-      (body) => {
-        if (statusCode === 200 && isStatus(body)) resolve(body);
-        else reject(new Error(`${url.href} says ${statusCode}${messageIn(body)}`));
-      },
-      () => reject(new Error(`${url.href} says ${statusCode}, but its body is not a status`)),
-    );
-  });
-  sent.on("error", (error) => {
-    const late = `${url.href} did not answer within ${TIMEOUT_MS / 1000} s`;
-    reject(signal.aborted ? new Error(late) : error);
-  });
-  sent.end();
-  return promise;
+async function fetchStatus(url: URL): Promise<Status> {
+  const late = `${url.href} did not answer within ${TIMEOUT_MS / 1000} s`;
+  const response = await askAdmin(url, { timeoutMs: TIMEOUT_MS, late });
+  const body: Record<string, unknown> = await membersIn(response).catch(() => ({}));
+  const { statusCode } = response;
+  if (statusCode === 200 && isStatus(body)) return body;
+  const why = typeof body["message"] === "string" ? `: ${body["message"]}` : ", but no status";
+  throw new Error(`${url.href} says ${statusCode}${why}`);
 }
 
-function isStatus(body: unknown): body is Status {
-  return (
-    isJsonObject(body) &&
-    ["routes", "upstreams", "keys", "minutes", "refusals"].every((name) =>
-      Array.isArray(body[name]),
-    )
-  );
-}
+const LISTS = ["routes", "upstreams", "keys", "minutes", "refusals"];
 
-function messageIn(body: unknown): string {
-  const known = typeof body === "object" && body !== null && "message" in body;
-  return known && typeof body.message === "string" ? `: ${body.message}` : "";
+function isStatus(body: Record<string, unknown>): body is Record<string, unknown> & Status {
+  return LISTS.every((name) => Array.isArray(body[name]));
 }
 
 /** Properties of the terminal. */
@@ -71,187 +49,100 @@ export interface ScreenOptions {
   readonly unicode: boolean;
 }
 
-type Style = Parameters<typeof styleText>[0];
-
-/** A text, and its style if it has one, kept apart so that the width of the text is known. */
-type Cell = string | readonly [text: string, style: Style | undefined];
+const STYLES = {
+  good: "green",
+  warn: "yellow",
+  bad: "red",
+  soft: "dim",
+  plain: undefined,
+} as const;
 
 /** Renders a status as lines. Rates are computed from `before`, an earlier status; without it, none are shown. */
 export function statusLines(status: Status, before: Status | undefined, options: ScreenOptions) {
-  const sections = [
+  const sections = sectionsOf(status, before);
+  const { routes, upstreams, logins, reasons, keys, issuers, refusals } = sections;
+  const blocks = [
     headLines(status, before),
-    tableLines(
-      ["ROUTE", "PATH", "ACCESS", "UPSTREAM", ">REQUESTS", ">/s", ">4xx", ">5xx"],
-      routeRows(status, before),
-    ),
-    tableLines(["UPSTREAM", "TARGET", "HEALTH", ">IN FLIGHT", ">WAITING"], upstreamRows(status)),
-    tableLines(
-      ["LOGINS", "LAST 30 MINUTES", ">TOTAL"],
-      minuteRows(status.minutes, "logins", options),
-    ),
-    tableLines(
-      ["REFUSALS", "LAST 30 MINUTES", ">TOTAL"],
-      minuteRows(status.minutes, "refusals", options),
-    ),
-    tableLines(["KEY", "STATE", "MADE", "ENDS"], keyRows(status)),
-    tableLines(["ISSUER", "STATE", ">KEYS", "AGE"], issuerRows(status)),
-    tableLines(["REFUSED", "", "REASON", "REQUEST", "CLIENT"], refusalRows(status)),
+    tableLines(routes.content),
+    tableLines(upstreams.content),
+    tableLines(bars(logins, options.unicode)),
+    tableLines(bars(reasons, options.unicode)),
+    ...[keys, issuers, refusals].map(({ content }) => tableLines(content)),
   ].filter((lines) => lines.length > 0);
-  return sections
+  return blocks
     .flatMap((lines, index) => (index === 0 ? lines : [[], ...lines]))
     .map((cells) => drawn(cells, options));
 }
 
 function headLines(status: Status, before: Status | undefined): Cell[][] {
-  const { version, host, now, startedAt, workers, memory, traffic, reload } = status;
-  const state = health(status);
-  const rate = rateOf(traffic.requests, before?.traffic.requests, status, before);
+  const { version, host, now, reload } = status;
+  const facts = factsOf(status, before);
+  const words = (...shown: (typeof facts)[keyof typeof facts][]): string =>
+    shown.map(([, , , short]) => short).join("  ");
   const lines: Cell[][] = [
     [
-      ["Sallyport ", "bold"],
-      `${version}  ${host}  `,
-      [state, state === "ready" ? "green" : "red"],
-      `  up ${span(now - startedAt)}  ${workers.alive} of ${workers.count} workers`,
-      `  ${bytes(memory.residentBytes)}`,
+      { text: `Sallyport ${version}  ${host}  ` },
+      health(status),
+      { text: `  ${words(facts.up, facts.workers, facts.memory)}` },
     ],
-    [
-      `${amount(traffic.requests)} requests${rate === "" ? "" : `, ${rate} a second`}`,
-      `  ${amount(traffic.inFlight)} in flight  ${amount(traffic.webSockets)} WebSockets`,
-      `  ${amount(traffic.verifiedTokens)} tokens`,
-    ],
+    [{ text: words(facts.requests, facts.inFlight, facts.tokens) }],
   ];
-  if (reload !== undefined) {
-    const at = relative(reload.at, now);
-    lines.push(
-      reload.successful
-        ? [`reloaded ${at}: ${reload.changes.length} values changed`]
-        : [[`reload failed ${at}: ${reload.problems[0] ?? "see the log"}`, "red"]],
-    );
-  }
-  return lines;
-}
-
-/** Returns the mean rate per second since the earlier status; empty without one, or if the process has restarted. */
-function rateOf(
-  count: number,
-  earlier: number | undefined,
-  { now, startedAt }: Status,
-  before: Status | undefined,
-): string {
-  if (before === undefined || earlier === undefined || before.startedAt !== startedAt) return "";
-  const seconds = (now - before.now) / 1000;
-  return seconds <= 0 ? "" : (Math.max(0, count - earlier) / seconds).toFixed(1);
-}
-
-function routeRows(status: Status, before: Status | undefined): Cell[][] {
-  return status.routes.map((route) => {
-    const { name, hosts, path, access, upstream, requests, clientErrors, serverErrors } = route;
-    const earlier = before?.routes.find((other) => other.name === name)?.requests;
-    const counted = (count: number, style: Style): Cell =>
-      count > 0 ? [amount(count), style] : amount(count);
-    return [
-      ...[name, `${hosts?.join(",") ?? ""}${path}`, access, upstream, amount(requests)],
-      rateOf(requests, earlier, status, before),
-      counted(clientErrors, "yellow"),
-      counted(serverErrors, "red"),
-    ];
-  });
-}
-
-function upstreamRows({ upstreams }: Status): Cell[][] {
-  return upstreams.flatMap(({ name, targets, inFlight, waiting }) =>
-    targets.map(({ address, reachable, state }, index): Cell[] => {
-      const reached: Cell = [state, !reachable ? "red" : state === "ok" ? "green" : "yellow"];
-      return index === 0
-        ? [name, address, reached, amount(inFlight), amount(waiting)]
-        : ["", address, reached, "", ""];
-    }),
-  );
+  if (reload === undefined) return lines;
+  const at = relative(reload.at, now);
+  const last: Cell = reload.successful
+    ? { text: `reloaded ${at}: ${reload.changes.length} values changed` }
+    : { text: `reload failed ${at}: ${reload.problems[0] ?? "see the log"}`, tone: "bad" };
+  return [...lines, [last]];
 }
 
 const BLOCKS = " ▁▂▃▄▅▆▇█";
 const ASCII_BLOCKS = " .:-=+*#@";
 
-function minuteRows(
-  minutes: readonly RecentMinute[],
-  kind: "logins" | "refusals",
-  { unicode }: ScreenOptions,
-): Cell[][] {
+/** Draws each series as a line of blocks, one for each minute; the highest is a full one. */
+function bars({ title, link, note, content }: Section<readonly Series[]>, unicode: boolean): Table {
   const blocks = unicode ? BLOCKS : ASCII_BLOCKS;
-  return seriesOf(minutes, kind).map(({ word, counts, total }) => {
+  const barOf = (counts: readonly number[]): string => {
     const highest = Math.max(...counts, 1);
-    const bar = counts.map((count) => blocks[Math.ceil((count / highest) * 8)] ?? " ").join("");
-    return [word, [bar, word === "success" ? "green" : "cyan"], amount(total)];
-  });
-}
-
-function keyRows({ keys, certificate, now }: Status): Cell[][] {
-  const rows = keys.map(({ kid, signs, state, madeAt, verifiesUntil }) => [
-    kid,
-    signs === "tokens" ? state : `${state}, ${signs}`,
-    relative(madeAt, now),
-    verifiesUntil === undefined ? "never" : relative(verifiesUntil, now),
-  ]);
-  if (certificate === undefined) return rows;
-  return [[certificate.subject, "certificate", "", relative(certificate.notAfter, now)], ...rows];
-}
-
-function issuerRows({ issuers, now }: Status): Cell[][] {
-  return issuers.map(({ issuer, usable, keys, readAt, stale }): Cell[] => [
-    issuer,
-    !usable ? ["no keys", "red"] : stale ? ["old keys", "yellow"] : ["usable", "green"],
-    String(keys),
-    readAt === undefined ? "never read" : span(now - readAt),
-  ]);
-}
-
-function refusalRows({ refusals }: Status): Cell[][] {
-  return refusals.map((refusal): Cell[] => {
-    const { at, status, reason, client } = refusal;
-    const code: Cell = [String(status), status >= 500 ? "red" : "yellow"];
-    return [clockTime(at), code, reason, requestLine(refusal), client];
+    return counts.map((count) => blocks[Math.ceil((count / highest) * 8)] ?? " ").join("");
+  };
+  return tableOf(content, {
+    [link ?? title]: ({ word }) => word,
+    [note]: ({ counts, tone }) => ({ text: barOf(counts), tone }),
+    ">Total": ({ total }) => amount(total),
   });
 }
 
 const LONGEST_CELL = 60;
 
-/** Aligns rows under titles; a column whose title begins with `>` is right-aligned. Without rows, returns no lines. */
-function tableLines(titles: readonly string[], rows: readonly (readonly Cell[])[]): Cell[][] {
+/** Aligns rows under their titles. Without rows, returns no lines. */
+function tableLines({ columns, rows }: Table): Cell[][] {
   if (rows.length === 0) return [];
-  const head = titles.map((title) => [title.replace(">", ""), "dim"] as const);
-  const cut = rows.map((row) =>
-    row.map((cell) => {
-      const [text, style] = parts(cell);
-      return [shortened(printable(text), LONGEST_CELL), style] as const;
-    }),
-  );
-  const lines = [head, ...cut];
-  const widths = titles.map((_, column) =>
-    Math.max(...lines.map((row) => row[column]?.[0].length ?? 0)),
-  );
-  return lines.map((row) =>
-    row.map(([text, style], column): Cell => {
-      const width = widths[column] ?? 0;
-      const right = titles[column]?.startsWith(">") === true;
-      return [`${right ? text.padStart(width) : text.padEnd(width)}  `, style];
-    }),
+  const aligned = columns.flatMap(({ short: title, kind }, column) => {
+    if (title === "") return [];
+    const below = rows.flatMap((row) => row.slice(column, column + 1));
+    const cells = [{ text: title, tone: "soft" } as const, ...below].map(
+      ({ text, short = text, tone }: Cell) => ({ text: shortened(printable(short)), tone }),
+    );
+    const width = Math.max(...cells.map(({ text }) => text.length));
+    const pad = (text: string) => (kind === "number" ? text.padStart(width) : text.padEnd(width));
+    return [cells.map(({ text, tone }) => ({ text: `${pad(text)}  `, tone }))];
+  });
+  return ["titles", ...rows].map((_, line) =>
+    aligned.flatMap((cells) => cells.slice(line, line + 1)),
   );
 }
 
-function parts(cell: Cell): readonly [text: string, style: Style | undefined] {
-  return typeof cell === "string" ? [cell, undefined] : cell;
-}
-
-function shortened(text: string, width: number): string {
-  return text.length > width ? `${text.slice(0, Math.max(0, width - 3))}...` : text;
+function shortened(text: string): string {
+  return text.length > LONGEST_CELL ? `${text.slice(0, LONGEST_CELL - 3)}...` : text;
 }
 
 /** Cuts a line to the width of the terminal, and applies the styles. */
 function drawn(cells: readonly Cell[], { width, color }: ScreenOptions): string {
   let left = width;
   let line = "";
-  for (const [text, style] of cells.map(parts)) {
+  for (const { text, tone = "plain" } of cells) {
     const part = printable(text).slice(0, left);
+    const style = STYLES[tone];
     left -= part.length;
     line += color && style !== undefined ? styleText(style, part, { validateStream: false }) : part;
   }

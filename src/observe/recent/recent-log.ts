@@ -36,11 +36,7 @@ interface Minute {
  */
 export class RecentLog {
   readonly #now: () => number;
-  readonly #minutes: Minute[] = Array.from({ length: RECENT_MINUTES }, () => ({
-    number: Number.NaN,
-    logins: new Map(),
-    refusals: new Map(),
-  }));
+  readonly #minutes = Array.from({ length: RECENT_MINUTES }, () => emptyMinute(Number.NaN));
   readonly #refusals: RecentRefusal[] = [];
   #next = 0;
 
@@ -88,12 +84,7 @@ export class RecentLog {
     const minutes = Array.from({ length: RECENT_MINUTES }, (_, index): RecentMinute => {
       const number = first + index;
       const kept = this.#minutes[number % RECENT_MINUTES];
-      const { logins, refusals } = kept?.number === number ? kept : NOTHING;
-      return {
-        at: number * MINUTE_MS,
-        logins: Object.fromEntries(logins),
-        refusals: Object.fromEntries(refusals),
-      };
+      return read(kept?.number === number ? kept : emptyMinute(number));
     });
     return { minutes, refusals: newestFirst(this.#refusals) };
   }
@@ -111,10 +102,20 @@ export class RecentLog {
   }
 }
 
-const NOTHING = { logins: new Map<string, number>(), refusals: new Map<string, number>() };
+function emptyMinute(number: number): Minute {
+  return { number, logins: new Map(), refusals: new Map() };
+}
 
-function count(counts: Map<string, number>, word: string): void {
-  counts.set(word, (counts.get(word) ?? 0) + 1);
+function read({ number, logins, refusals }: Minute): RecentMinute {
+  return {
+    at: number * MINUTE_MS,
+    logins: Object.fromEntries(logins),
+    refusals: Object.fromEntries(refusals),
+  };
+}
+
+function count(counts: Map<string, number>, word: string, more = 1): void {
+  counts.set(word, (counts.get(word) ?? 0) + more);
 }
 
 /**
@@ -130,24 +131,16 @@ function newestFirst(refusals: readonly RecentRefusal[]): RecentRefusal[] {
 
 /** Merges the events of several threads. All use the same clock, but they may have been read in different minutes. */
 export function mergeEvents(parts: readonly RecentEvents[]): RecentEvents {
-  const minutes = new Map<number, { logins: Map<string, number>; refusals: Map<string, number> }>();
+  const minutes = new Map<number, Minute>();
   for (const { at, logins, refusals } of parts.flatMap((part) => part.minutes)) {
-    const sum = minutes.get(at) ?? { logins: new Map(), refusals: new Map() };
+    const sum = minutes.get(at) ?? emptyMinute(at / MINUTE_MS);
     minutes.set(at, sum);
-    add(sum.logins, logins);
-    add(sum.refusals, refusals);
+    for (const [word, more] of Object.entries(logins)) count(sum.logins, word, more);
+    for (const [word, more] of Object.entries(refusals)) count(sum.refusals, word, more);
   }
-  const sorted = [...minutes].toSorted(([a], [b]) => a - b).slice(-RECENT_MINUTES);
+  const sorted = [...minutes.values()].toSorted((a, b) => a.number - b.number);
   return {
-    minutes: sorted.map(([at, { logins, refusals }]) => ({
-      at,
-      logins: Object.fromEntries(logins),
-      refusals: Object.fromEntries(refusals),
-    })),
+    minutes: sorted.slice(-RECENT_MINUTES).map(read),
     refusals: newestFirst(parts.flatMap(({ refusals }) => refusals)),
   };
-}
-
-function add(sum: Map<string, number>, counts: Readonly<Record<string, number>>): void {
-  for (const [word, more] of Object.entries(counts)) sum.set(word, (sum.get(word) ?? 0) + more);
 }

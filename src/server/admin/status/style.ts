@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { Html } from "./table.ts";
+import { Html } from "./html.ts";
 
 /** All styles of the page. It loads no script, font or picture. */
 const STYLE = `
@@ -31,7 +31,6 @@ section { background: var(--card); border: 1px solid var(--line); border-radius:
 h2 { font-size: 16px; margin: 0 0 10px; }
 h2, dd, p, footer { overflow-wrap: anywhere; }
 h2 small { font-weight: 400; color: var(--soft); margin-left: 8px; }
-h3 { font-size: 14px; margin: 14px 0 6px; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 12px; margin: 16px 0; padding: 0; list-style: none; }
 .tiles li { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 14px; min-width: 0; }
 .tiles span { display: block; color: var(--soft); font-size: 13px; }
@@ -49,7 +48,7 @@ th:last-child, td:last-child { padding-right: 0; }
 code, .mono { font-family: var(--mono); font-size: 13px; overflow-wrap: anywhere; }
 .when { white-space: nowrap; }
 .soft { color: var(--soft); }
-.bad-text { color: var(--bad); } .warn-text { color: var(--warn); }
+.bad { color: var(--bad); } .warn { color: var(--warn); }
 .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 14px 24px; }
 figure { margin: 0; min-width: 0; }
 figcaption { display: flex; justify-content: space-between; gap: 8px; font-size: 13px; }

@@ -1,5 +1,3 @@
-import type { RecentMinute } from "../../../core/recent.ts";
-import type { Status, StatusRefusal } from "../../../core/status.ts";
 import { formatDuration } from "../../../lib/text/duration.ts";
 
 /** The words of the status page and of `sallyport top`. */
@@ -57,32 +55,4 @@ export function bytes(count: number): string {
     unit += 1;
   }
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
-}
-
-/** Returns `ready`, why it is not, or `draining`. */
-export function health({ state, ready, checks }: Status): string {
-  if (state !== "serving") return state;
-  const failing = checks.filter(({ passed }) => !passed).map(({ name }) => name);
-  return ready ? "ready" : `not ready: ${failing.join(", ")}`;
-}
-
-/** Returns what a refused request asked for. */
-export function requestLine({ method, host, path }: StatusRefusal): string {
-  return method === "" ? "not readable" : `${method} ${host}${path}`;
-}
-
-/** How often something happened in each minute. */
-export interface Series {
-  readonly word: string;
-  readonly counts: readonly number[];
-  readonly total: number;
-}
-
-/** Returns one series for each word that occurred, the most frequent first. */
-export function seriesOf(minutes: readonly RecentMinute[], kind: "logins" | "refusals"): Series[] {
-  const words = new Set(minutes.flatMap((minute) => Object.keys(minute[kind])));
-  return Array.from(words, (word) => {
-    const counts = minutes.map((minute) => minute[kind][word] ?? 0);
-    return { word, counts, total: counts.reduce((sum, count) => sum + count, 0) };
-  }).toSorted((a, b) => b.total - a.total);
 }

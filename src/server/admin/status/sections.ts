@@ -1,0 +1,307 @@
+import type { RecentMinute } from "../../../core/recent.ts";
+import type { Status, StatusRefusal } from "../../../core/status.ts";
+import { amount, bytes, clockTime, moment, relative, span } from "./words.ts";
+
+/**
+ * What the status page and `sallyport top` say: each section, column and cell once. `render-status.ts` draws it for
+ * browsers, `src/cli/top/top.ts` for terminals.
+ */
+
+type Tone = "good" | "bad" | "warn" | "soft" | "plain";
+
+export interface Cell {
+  readonly text: string;
+  /** What a terminal shows instead, where space is scarce. */
+  readonly short?: string;
+  readonly tone?: Tone | undefined;
+  /** How the page shows it. */
+  readonly look?: "text" | "badge" | "strong" | "code" | "when" | "mono" | undefined;
+  /** What only the page adds: beside it, and under the pointer. */
+  readonly more?: string;
+  readonly hover?: string;
+}
+
+export interface Table {
+  readonly columns: readonly {
+    /** Without a title, the column is left out: of the page, or of the terminal. */
+    readonly title: string;
+    readonly short: string;
+    /** Numbers are aligned to the right. */
+    readonly kind: "number" | "";
+  }[];
+  readonly rows: readonly (readonly Cell[])[];
+}
+
+/** How often something happened in each minute. */
+export interface Series {
+  readonly word: string;
+  readonly counts: readonly number[];
+  readonly total: number;
+  readonly tone: Tone;
+}
+
+export interface Section<Content> {
+  readonly title: string;
+  /** A shorter title. */
+  readonly link?: string;
+  readonly note: string;
+  readonly content: Content;
+}
+
+/**
+ * @param titles `>` in front of a title aligns its column to the right; what follows `|` is the title in a terminal, if
+ * that is not the same in capitals.
+ */
+function table(titles: readonly string[], rows: readonly (readonly (Cell | string)[])[]): Table {
+  return {
+    columns: titles.map((titled) => {
+      const [title = "", short = title.toUpperCase()] = titled.replace(">", "").split("|");
+      return { title, short, kind: titled.startsWith(">") ? "number" : "" };
+    }),
+    rows: rows.map((row) => row.map((cell) => (typeof cell === "string" ? { text: cell } : cell))),
+  };
+}
+
+/** @param columns the title of each column, with its cell in a row. */
+export function tableOf<Row>(
+  rows: readonly Row[],
+  columns: Readonly<Record<string, (row: Row, index: number) => Cell | string>>,
+): Table {
+  const cells = Object.values(columns);
+  const shown = rows.map((row, index) => cells.map((cellOf) => cellOf(row, index)));
+  return table(Object.keys(columns), shown);
+}
+
+export function badge(tone: Tone, text: string, short = text): Cell {
+  return { text, short, tone, look: "badge" };
+}
+
+export function soft(text: string, look?: Cell["look"]): Cell {
+  return { text, tone: "soft", look };
+}
+
+export function code(text: string, more: Partial<Cell> = {}): Cell {
+  return { text, look: "code", ...more };
+}
+
+function strong(text: string, tone: Tone = "plain"): Cell {
+  return { text, tone, look: "strong" };
+}
+
+/** Returns `ready`, why it is not, or `draining`. */
+export function health({ state, ready, checks }: Status): Cell {
+  if (state !== "serving") return badge("warn", state);
+  if (ready) return badge("good", "ready");
+  const failing = checks.filter(({ passed }) => !passed).map(({ name }) => name);
+  return badge("bad", `not ready: ${failing.join(", ")}`);
+}
+
+/** Returns the mean rate per second since an earlier status; empty without one, or if the process has restarted. */
+function rateOf(
+  status: Status,
+  before: Status | undefined,
+  countIn: (status: Status) => number | undefined,
+): string {
+  const earlier = before?.startedAt === status.startedAt ? countIn(before) : undefined;
+  const seconds = (status.now - (before?.now ?? 0)) / 1000;
+  if (earlier === undefined || seconds <= 0) return "";
+  return (Math.max(0, (countIn(status) ?? 0) - earlier) / seconds).toFixed(1);
+}
+
+/** A figure of the whole process: its name, its value, and what the page adds; a terminal shows `short` alone. */
+type Fact = readonly [name: string, value: string, more: string, short: string];
+
+/** @param before an earlier status, from which rates are computed. */
+export function factsOf(status: Status, before?: Status) {
+  const { now, startedAt, workers, memory, traffic, node, pid } = status;
+  const { alive, count, answered } = workers;
+  const up = span(now - startedAt);
+  const requests = amount(traffic.requests);
+  const rate = rateOf(status, before, (each) => each.traffic.requests);
+  const asked = `${requests} requests${rate === "" ? "" : `, ${rate} a second`}`;
+  const inFlight = amount(traffic.inFlight);
+  const sockets = `${amount(traffic.webSockets)} WebSockets`;
+  const tokens = amount(traffic.verifiedTokens);
+  const serving = `${alive} of ${count}`;
+  const silent = answered < alive ? `${alive - answered} did not answer` : undefined;
+  const used = bytes(memory.residentBytes);
+  const buffered = `${bytes(memory.bufferedBytes)} buffered · Node ${node}`;
+  return {
+    up: ["Up for", up, `since ${moment(startedAt)}`, `up ${up}`],
+    requests: ["Requests", requests, "since the start", asked],
+    inFlight: ["In flight", inFlight, sockets, `${inFlight} in flight  ${sockets}`],
+    tokens: ["Verified tokens", tokens, "remembered", `${tokens} tokens`],
+    workers: ["Workers", serving, silent ?? `process ${pid}`, `${serving} workers`],
+    memory: ["Memory", used, buffered, used],
+  } as const satisfies Record<string, Fact>;
+}
+
+/** The sections that both show, by their ids, in the order of the page. */
+export function sectionsOf(status: Status, before?: Status) {
+  return {
+    ...seriesSections(status),
+    routes: routes(status, before),
+    upstreams: upstreams(status),
+    keys: keys(status),
+    issuers: issuers(status),
+    refusals: refusals(status),
+  };
+}
+
+/** Returns one series for each word that occurred, the most frequent first. */
+function seriesOf(
+  minutes: readonly RecentMinute[],
+  kind: "logins" | "refusals",
+  toneOf: (word: string) => Tone,
+): Series[] {
+  const words = new Set(minutes.flatMap((minute) => Object.keys(minute[kind])));
+  return Array.from(words, (word) => {
+    const counts = minutes.map((minute) => minute[kind][word] ?? 0);
+    const total = counts.reduce((sum, count) => sum + count, 0);
+    return { word, counts, total, tone: toneOf(word) };
+  }).toSorted((a, b) => b.total - a.total);
+}
+
+const LOGIN_TONES: Readonly<Record<string, Tone>> = { success: "good", bad_credentials: "warn" };
+
+function seriesSections({ minutes }: Status) {
+  const note = `the last ${minutes.length} minutes`;
+  const reasons = seriesOf(minutes, "refusals", () => "plain");
+  const logins = seriesOf(minutes, "logins", (word) => LOGIN_TONES[word] ?? "bad");
+  return {
+    reasons: { title: "Refusals by reason", link: "Refusals", note, content: reasons },
+    logins: { title: "Logins", link: "Logins", note, content: logins },
+  } satisfies Record<string, Section<readonly Series[]>>;
+}
+
+function routes(status: Status, before?: Status): Section<Table> {
+  const errors = (count: number, tone: Tone): Cell => {
+    return { text: amount(count), tone: count === 0 ? "soft" : tone };
+  };
+  const asked = (wanted: string) => (each: Status) =>
+    each.routes.find(({ name }) => name === wanted)?.requests;
+  const note = "in the order in which they are tried; counts since the start";
+  const content = tableOf(status.routes, {
+    ">#|": (_, index) => String(index + 1),
+    "Name|ROUTE": ({ name }) => strong(name),
+    "Hosts|": ({ hosts }) => hosts?.join(", ") ?? soft("any"),
+    Path: ({ hosts, path }) => code(path, { short: `${hosts?.join(",") ?? ""}${path}` }),
+    "Methods|": ({ methods }) => methods?.join(", ") ?? soft("any"),
+    Access: ({ access }) => (access === "public" ? badge("warn", access) : access),
+    Upstream: ({ upstream }) => upstream,
+    ">Requests": ({ requests }) => amount(requests),
+    ">|/s": ({ name }) => rateOf(status, before, asked(name)),
+    ">4xx|4xx": ({ clientErrors }) => errors(clientErrors, "warn"),
+    ">5xx|5xx": ({ serverErrors }) => errors(serverErrors, "bad"),
+  });
+  return { title: "Routes", note, content };
+}
+
+function upstreams(status: Status): Section<Table> {
+  const healthOf = (reachable: boolean, state: string): Cell => {
+    if (!reachable) return badge("bad", state);
+    return state === "ok"
+      ? badge("good", "accepts connections", state)
+      : badge("warn", `left out: ${state}`, state);
+  };
+  // The row of the first target shows what is known of the whole upstream.
+  const rows = status.upstreams.flatMap(({ name, inFlight, waiting, targets }) =>
+    targets.map((target, index) => ({
+      target,
+      whole: index === 0 ? [name, amount(inFlight), amount(waiting)] : [],
+    })),
+  );
+  const note = "each target was asked for a connection just now";
+  const content = tableOf(rows, {
+    Upstream: ({ whole }) => strong(whole[0] ?? ""),
+    Target: ({ target }) => code(target.address),
+    Health: ({ target }) => healthOf(target.reachable, target.state),
+    ">In flight": ({ whole }) => whole[1] ?? "",
+    ">Waiting": ({ whole }) => whole[2] ?? "",
+  });
+  return { title: "Upstreams", note, content };
+}
+
+/** An end within this time, in milliseconds, is shown as a warning. */
+const SOON_MS = 14 * 86_400_000;
+
+const KEY_STATES = {
+  signing: { tone: "good", text: "signs" },
+  published: { tone: "plain", text: "will sign" },
+  verifying: { tone: "plain", text: "verifies" },
+  expired: { tone: "warn", text: "expired" },
+} as const;
+
+function keys({ keys: known, certificate, now }: Status): Section<Table> {
+  const when = (at: number): Cell => {
+    return { text: relative(at, now), look: "when", hover: moment(at) };
+  };
+  const endOf = (at: number): Cell => {
+    return { ...when(at), tone: at <= now ? "bad" : at - now < SOON_MS ? "warn" : "plain" };
+  };
+  const rows = known.map((key): (Cell | string)[] => {
+    const { kid, signs, algorithm, state, file, madeAt, verifiesUntil } = key;
+    const { tone, text } = KEY_STATES[state];
+    const [ofWhat, andWhat] = signs === "tokens" ? ["", ""] : [` of ${signs}`, `, ${signs}`];
+    return [
+      `${algorithm} key${ofWhat}`,
+      code(kid, { more: file ?? "made at start, lost with the process" }),
+      badge(tone, text, `${state}${andWhat}`),
+      when(madeAt),
+      verifiesUntil === undefined ? soft("never") : endOf(verifiesUntil),
+    ];
+  });
+  if (certificate !== undefined) {
+    const { subject, issuer, names, notAfter } = certificate;
+    const by = issuer === subject ? "signed by itself" : `from ${issuer}`;
+    rows.unshift([
+      "Certificate",
+      { text: subject, more: `${by}${names === "" ? "" : `; for ${names}`}` },
+      notAfter <= now
+        ? badge("bad", "ended", "certificate")
+        : badge("good", "served", "certificate"),
+      "",
+      endOf(notAfter),
+    ]);
+  }
+  const note = "what is served, and what signs tokens and assertions";
+  const content = table(["What|", "Name|KEY", "State", "Made", "Ends"], rows);
+  return { title: "Certificate and keys", link: "Keys", note, content };
+}
+
+function issuers(status: Status): Section<Table> {
+  const stateOf = (usable: boolean, stale: boolean): Cell => {
+    if (!usable) return badge("bad", "no keys");
+    return stale ? badge("warn", "old keys") : badge("good", "usable");
+  };
+  const ageOf = (readAt: number | undefined): Cell =>
+    readAt === undefined
+      ? { text: "never read", tone: "bad" }
+      : { text: span(status.now - readAt), hover: moment(readAt) };
+  const note = "whose tokens are accepted";
+  const content = tableOf(status.issuers, {
+    Issuer: ({ issuer }) => issuer,
+    State: ({ usable, stale }) => stateOf(usable, stale),
+    ">Keys": ({ keys: known }) => String(known),
+    ">Age of the key set|AGE": ({ readAt }) => ageOf(readAt),
+  });
+  return { title: "Trusted issuers", link: "Issuers", note, content };
+}
+
+/** Returns what a refused request asked for. */
+export function requestLine({ method, host, path }: StatusRefusal): string {
+  return method === "" ? "not readable" : `${method} ${host}${path}`;
+}
+
+function refusals(status: Status): Section<Table> {
+  const count = status.refusals.length;
+  const note = count === 0 ? "none yet" : `${count}, the newest first; open one to see why`;
+  const content = tableOf(status.refusals, {
+    "Time|REFUSED": ({ at }) => ({ text: clockTime(at), look: "mono" }),
+    Status: (refusal) => strong(String(refusal.status), refusal.status >= 500 ? "bad" : "warn"),
+    Reason: ({ reason }) => reason,
+    Request: (refusal) => code(requestLine(refusal)),
+    Client: ({ client }) => soft(client, "mono"),
+  });
+  return { title: "Last refusals", note, content };
+}
