@@ -3,7 +3,7 @@ import type { Log } from "../core/log.ts";
 import type { LogSink } from "../observe/log/log-sink.ts";
 import { warnUnsupported } from "../observe/tracing/open-tracing.ts";
 import { openAdmin } from "./admin-listener.ts";
-import { startupWarnings, logStartupWarnings } from "./startup-warnings.ts";
+import { logStartupWarnings, startupWarnings } from "./startup-warnings.ts";
 import { createObservation } from "./observation.ts";
 import { ReloadStates } from "./reload/reload-states.ts";
 import { Reloader, type ReloadOptions } from "./reload/reloader.ts";

@@ -1,7 +1,6 @@
 import { isIP } from "node:net";
-import { namedFiles } from "../config/named-files.ts";
-import type { Configuration } from "../config/schema/configuration-schema.ts";
-import type { Snapshot } from "../config/snapshot.ts";
+import { namedFiles, type Snapshot } from "../config/snapshot.ts";
+import type { Configuration } from "../config/configuration.ts";
 import type { Log } from "../core/log.ts";
 import type { Route } from "../core/route/route.ts";
 import { storeKindOf } from "../credentials/stores/store-kinds.ts";

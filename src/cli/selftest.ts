@@ -12,7 +12,7 @@ import {
   startRecordingBackend,
 } from "../selftest/recording-backend.ts";
 import { ECHO_SHAPE, ECHO_WITNESS, NO_WITNESS, recordingWitness } from "../selftest/answers.ts";
-import { listen } from "../config/schema/fields.ts";
+import { listen } from "../config/fields.ts";
 import { durationFlag, parseFlags } from "./arguments.ts";
 import { formatFrom } from "./terminal/format.ts";
 import type { Peer } from "../selftest/raw-exchange.ts";

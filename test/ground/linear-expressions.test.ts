@@ -12,14 +12,10 @@ import { slowText } from "../support/expression-attack.ts";
 const SOURCES = join(import.meta.dirname, "../../src");
 
 /** Expressions that are put together of parts that cannot overlap. */
-const PUT_TOGETHER = ["cli/completion.ts", "config/schema/fields.ts", "shared/examine.ts"];
+const PUT_TOGETHER = ["cli/completion.ts", "config/fields.ts", "shared/examine.ts"];
 
 /** Files with an expression that is slow for what only the operator writes: variables, filters, and certificates. */
-const OPERATORS = [
-  "config/load.ts",
-  "config/schema/users/ldap-store-section.ts",
-  "server/tls/certificate.ts",
-];
+const OPERATORS = ["config/load.ts", "config/sections/users.ts", "server/tls/certificate.ts"];
 
 interface Found {
   readonly file: string;

@@ -1,4 +1,4 @@
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { Decision, Gate } from "../../core/request/gate.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
 import type {

@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
-import { routeRow } from "../../config/effective/effective.ts";
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import { routeRow } from "../../config/sections/bypass.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { AccessFields } from "../../core/request/outcome.ts";
 import type { ConcurrencyLimit, Cors, RateLimit, Route } from "../../core/route/route.ts";
 import { AUTHORIZATION, type TokenPlace, TokenPlaces } from "../../core/request/token-place.ts";

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { Forwarder, Gate, TargetState, UpstreamLoad } from "../../core/request/gate.ts";
 import type { OpenStream } from "../../core/request/transfer.ts";
 import type { ListenChanges } from "../../server/listener/listen-options.ts";

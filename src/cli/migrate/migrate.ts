@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { text as textOf } from "node:stream/consumers";
 import { Document, isMap, isScalar, isSeq, visit } from "yaml";
-import { pathName } from "../../config/path-problem.ts";
+import { pathName } from "../../config/written.ts";
 import { validate } from "../../config/validate.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import { printable } from "../../lib/text/printable.ts";
