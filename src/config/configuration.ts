@@ -1,17 +1,33 @@
 import { z } from "zod";
-import { usersSection } from "./sections/users.ts";
-import { sharedSection } from "./sections/shared.ts";
-import { logSection } from "./sections/log.ts";
-import { upstreamsSection } from "./sections/upstreams.ts";
-import { networksSection, routesSection } from "./sections/routes.ts";
-import { identitySection } from "./sections/identity.ts";
-import { adminSection } from "./sections/admin.ts";
-import { versionSection } from "./sections/version.ts";
-import { corsSection } from "./sections/cors.ts";
-import { authorizationSection } from "./sections/authorization.ts";
-import { serverSection } from "./sections/server.ts";
-import { loginSection } from "./sections/login.ts";
-import { tokensSection } from "./sections/tokens.ts";
+import { server, serverSection } from "./sections/server-section.ts";
+import { admin, adminSection } from "./sections/admin-section.ts";
+import { loginSection } from "./sections/login-section.ts";
+import { users, usersSection } from "./sections/users-section.ts";
+import { tokens, tokensSection } from "./sections/tokens-section.ts";
+import { shared, sharedSection } from "./sections/shared-section.ts";
+import { version, versionSection } from "./sections/version-section.ts";
+import { identity, identitySection } from "./sections/identity-section.ts";
+import { corsSection } from "./sections/cors-section.ts";
+import { authorization, authorizationSection } from "./sections/authorization-section.ts";
+import { networksSection, routes, routesSection } from "./sections/routes-section.ts";
+import { upstreams, upstreamsSection } from "./sections/upstreams-section.ts";
+import { log, logSection } from "./sections/log-section.ts";
+import type { Section } from "./written.ts";
+
+/** The sections that are more than a schema, in the order of the file. */
+export const SECTIONS: readonly Section[] = [
+  server,
+  admin,
+  users,
+  tokens,
+  shared,
+  version,
+  identity,
+  authorization,
+  routes,
+  upstreams,
+  log,
+];
 
 /** The schema of the whole file. The rest of Sallyport uses its output types. */
 function fileSchema() {
@@ -39,7 +55,7 @@ let built: ReturnType<typeof buildSchema> | undefined;
 
 /**
  * @returns the schema of a configuration, built once. It converts durations to milliseconds, sizes to bytes, and paths
- * to absolute ones (see `withPathsFrom`), and adds defaults. Rules between keys are in `validate.ts`.
+ * to absolute ones (see `withPathsFrom`), and adds defaults. Rules between keys are in the sections, too.
  */
 export function configurationSchema() {
   return (built ??= buildSchema());

@@ -1,46 +1,17 @@
 import type { z } from "zod";
 import {
-  mappingAt,
+  type Environment,
   type PathProblem,
   replacedAt,
-  type RouteRule,
   textAt,
-  type UpstreamRule,
   valueAt,
   withSuggestion,
   writtenIn,
 } from "./written.ts";
-import { type Configuration, configurationSchema } from "./configuration.ts";
-import { bypassProblems } from "./sections/bypass.ts";
+import { type Configuration, configurationSchema, SECTIONS } from "./configuration.ts";
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
-import { ownListenerProblems, proxyProblems } from "./sections/server.ts";
 import { withPathsFrom } from "./fields.ts";
 import type { InterpolationContext } from "./interpolation.ts";
-import {
-  accessProblems,
-  assertionProblems,
-  authorizeProblems,
-  requiredIssuerProblems,
-} from "./sections/route-access.ts";
-import {
-  missingRoutes,
-  nameProblems,
-  networkProblems,
-  overlapProblems,
-  patternProblems,
-  prefixProblems,
-  upstreamProblems,
-} from "./sections/routes.ts";
-import { loggedTokenProblems } from "./sections/log.ts";
-import { listenerProblems, probeProblems } from "./sections/admin.ts";
-import { issuerProblems } from "./sections/trusted.ts";
-import { reviewProblems } from "./sections/authorization.ts";
-import { identityProblems } from "./sections/identity.ts";
-import { certificateProblems, protocolProblems, resolveProblems } from "./sections/upstreams.ts";
-import { assertionKeyProblems } from "./sections/tokens.ts";
-import { headerProblems, underscoreProblems } from "./sections/route-changes.ts";
-import { userProblems } from "./sections/users.ts";
-import { versionProblems } from "./sections/version.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 import { knownKeysAt } from "./json-schema.ts";
 
@@ -76,10 +47,17 @@ export function validate(
     ...ruleProblems(value, context.env),
   ];
   if (!result.success || problems.length > 0) return { configuration: undefined, problems };
-  const ruleBreaks = [...bypassProblems(result.data), ...ownListenerProblems(result.data)];
+  const ruleBreaks = SECTIONS.flatMap(({ rulesOfValid = [] }) =>
+    rulesOfValid.flatMap((rule) => rule(result.data)),
+  );
   return ruleBreaks.length === 0
     ? { configuration: deepFrozen(result.data), problems: [] }
     : { configuration: undefined, problems: ruleBreaks };
+}
+
+function ruleProblems(value: unknown, env: Environment): PathProblem[] {
+  const written = writtenIn(value);
+  return SECTIONS.flatMap(({ rules = [] }) => rules.flatMap((rule) => rule(written, env)));
 }
 
 /** Returns the paths at which the schema expects a number or a boolean. */
@@ -116,48 +94,6 @@ function deepFrozen<T>(value: T): T {
     Object.freeze(value);
   }
   return value;
-}
-
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-/**
- * Checks rules that involve several keys: references, duplicates, and keys that exclude each other. Works on the
- * unvalidated value, so that these problems are reported together with those of the schema.
- */
-function ruleProblems(value: unknown, env: Environment): PathProblem[] {
-  const written = writtenIn(value);
-  const ofRoutes = (...rules: readonly RouteRule[]): PathProblem[] =>
-    written.routes.flatMap((route, index) =>
-      rules.flatMap((rule) => rule(route, ["routes", index], written)),
-    );
-  const ofUpstreams = (rule: UpstreamRule): PathProblem[] =>
-    written.upstreams.flatMap((name) =>
-      rule(mappingAt(written.whole, "upstreams", name), ["upstreams", name]),
-    );
-  return [
-    ...listenerProblems(written),
-    ...proxyProblems(written),
-    ...probeProblems(written),
-    ...userProblems(written),
-    ...issuerProblems(written),
-    ...ofRoutes(authorizeProblems),
-    ...reviewProblems(written),
-    ...ofRoutes(assertionProblems),
-    ...assertionKeyProblems(written),
-    ...versionProblems(written, env),
-    ...identityProblems(written),
-    ...missingRoutes(written),
-    ...ofRoutes(upstreamProblems, patternProblems, accessProblems, networkProblems, prefixProblems),
-    ...nameProblems(written),
-    ...overlapProblems(written),
-    ...ofRoutes(headerProblems),
-    ...ofRoutes(underscoreProblems),
-    ...loggedTokenProblems(written),
-    ...ofRoutes(requiredIssuerProblems),
-    ...ofUpstreams(certificateProblems),
-    ...ofUpstreams(protocolProblems),
-    ...ofUpstreams(resolveProblems),
-  ];
 }
 
 type Issue = z.core.$ZodIssue;

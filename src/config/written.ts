@@ -1,3 +1,4 @@
+import type { Configuration } from "./configuration.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
 import { nearest } from "../lib/text/nearest.ts";
@@ -51,11 +52,51 @@ export interface Written {
   readonly issuers: readonly string[];
 }
 
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * A rule that involves several keys: references, duplicates, and keys that exclude each other. It sees the unvalidated
+ * value, so that its problems are reported together with those of the schema.
+ */
+type Rule = (written: Written, env: Environment) => PathProblem[];
+
+/** A key that is read only once, when the process starts. */
+export interface ReadAtStart {
+  /** Its name, with that of the section: `server.workers`. */
+  readonly key: string;
+  /** What keeps its value until the restart if the key has changed; default: the key. false: nothing does. */
+  readonly keeps?: string | false;
+}
+
+/** What holds of the keys of a section, besides its schema. */
+export interface Section {
+  readonly rules?: readonly Rule[];
+  /** Rules that need a configuration which is valid otherwise. */
+  readonly rulesOfValid?: readonly ((configuration: Configuration) => PathProblem[])[];
+  readonly atStart?: readonly ReadAtStart[];
+}
+
 /** Checks one route. `path` leads to it. */
-export type RouteRule = (route: Mapping, path: YamlPath, written: Written) => PathProblem[];
+type RouteRule = (route: Mapping, path: YamlPath, written: Written) => PathProblem[];
 
 /** Checks one upstream. `path` leads to it. */
-export type UpstreamRule = (upstream: Mapping, path: YamlPath) => PathProblem[];
+type UpstreamRule = (upstream: Mapping, path: YamlPath) => PathProblem[];
+
+/** Returns one rule that applies others to each route in turn. */
+export function ofEachRoute(...rules: readonly RouteRule[]): Rule {
+  return (written) =>
+    written.routes.flatMap((route, index) =>
+      rules.flatMap((rule) => rule(route, ["routes", index], written)),
+    );
+}
+
+export function ofEachUpstream(rule: UpstreamRule): Rule {
+  return ({ whole, upstreams }) =>
+    upstreams.flatMap((name) => rule(mappingAt(whole, "upstreams", name), ["upstreams", name]));
+}
+
+/** The issuer of our own tokens by default. */
+export const OWN_ISSUER = "sallyport";
 
 export function writtenIn(value: unknown): Written {
   const whole = mappingAt(value);
@@ -65,7 +106,7 @@ export function writtenIn(value: unknown): Written {
     routes: listAt(whole, "routes").map((route) => mappingAt(route)),
     upstreams: Object.keys(mappingAt(whole, "upstreams")),
     issuers: [
-      textAt(whole, "tokens", "issuer") ?? "sallyport",
+      textAt(whole, "tokens", "issuer") ?? OWN_ISSUER,
       ...trusted.flatMap((entry) => textAt(entry, "issuer") ?? []),
     ],
   };

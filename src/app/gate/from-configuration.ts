@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { routeRow } from "../../config/sections/bypass.ts";
+import { routeRow } from "../../config/sections/bypass-rules.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import type { AccessFields } from "../../core/request/outcome.ts";
 import type { ConcurrencyLimit, Cors, RateLimit, Route } from "../../core/route/route.ts";

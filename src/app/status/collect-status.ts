@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { setImmediate as turn } from "node:timers/promises";
 import { X509Certificate } from "node:crypto";
 import { inForce } from "../../config/effective.ts";
-import { routeRow } from "../../config/sections/bypass.ts";
+import { routeRow } from "../../config/sections/bypass-rules.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import type { DryRunRequest, Explanation } from "../../core/explanation.ts";
 import type {

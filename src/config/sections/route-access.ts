@@ -1,3 +1,4 @@
+import type { TokenPlace } from "../../core/request/token-place.ts";
 import { z } from "zod";
 import { claimName, headerName, refuse, text, TOKEN } from "../fields.ts";
 import type { Requirements } from "../../core/route/route.ts";
@@ -64,7 +65,7 @@ function tokenPlaces() {
           "Subprotocol that a WebSocket offers: base64url.bearer.authorization.k8s.io.<token>, or bearer, <token>",
         ),
     })
-    .transform(({ header, cookie, query, websocketProtocol }, context): TokenPlaceOutput => {
+    .transform(({ header, cookie, query, websocketProtocol }, context): TokenPlace => {
       const given = [
         ...(header === undefined ? [] : [{ header }]),
         ...(cookie === undefined ? [] : [{ cookie }]),
@@ -84,13 +85,7 @@ function tokenPlaces() {
     );
 }
 
-type TokenPlaceOutput =
-  | { header: string }
-  | { cookie: string }
-  | { query: string }
-  | { websocketProtocol: true };
-
-function areDifferent(places: readonly TokenPlaceOutput[]): boolean {
+function areDifferent(places: readonly TokenPlace[]): boolean {
   const names = places.map((place) =>
     JSON.stringify("header" in place ? { header: place.header.toLowerCase() } : place),
   );

@@ -12,9 +12,19 @@ import {
   text,
 } from "../fields.ts";
 import type { AuthorizerKindName } from "../../policy/remote/authorizer-kinds.ts";
-import { listAt, mappingAt, type PathProblem, unknownIssuers, type Written } from "../written.ts";
+import {
+  listAt,
+  mappingAt,
+  type PathProblem,
+  type Section,
+  unknownIssuers,
+  type Written,
+} from "../written.ts";
 
 /** The section `authorization`: servers that authorize callers. */
+export const authorization: Section = {
+  rules: [reviewProblems],
+};
 
 const REFERENCE = /\$\{([^{}]*)\}/g;
 
@@ -84,7 +94,7 @@ export function authorizationSection() {
 }
 
 /** Checks that each SubjectAccessReview has known issuers. */
-export function reviewProblems(written: Written): PathProblem[] {
+function reviewProblems(written: Written): PathProblem[] {
   const { whole } = written;
   const trusted = listAt(whole, "tokens", "trusted");
   const reviewed = trusted.some((entry) => mappingAt(entry)["tokenReview"] !== undefined);

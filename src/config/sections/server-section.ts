@@ -17,11 +17,28 @@ import { foldedName } from "../../lib/http/header-values.ts";
 import { comesFromProxies } from "../../upstream/headers/header-names.ts";
 import { UNDERSCORE_HEADERS } from "../../core/request/underscore-headers.ts";
 import { MAX_HEADER_FIELDS } from "../../server/request/intake.ts";
-import { listAt, mappingAt, type PathProblem, type Written } from "../written.ts";
-import { addressOf } from "./upstreams.ts";
+import { listAt, mappingAt, type PathProblem, type Section, type Written } from "../written.ts";
+import { addressOf } from "./upstreams-section.ts";
 import type { Configuration } from "../configuration.ts";
 
 /** The section `server`: the listener for clients. */
+export const server: Section = {
+  rules: [proxyProblems],
+  rulesOfValid: [ownListenerProblems],
+  atStart: [
+    { key: "server.listen" },
+    { key: "server.workers" },
+    { key: "server.proxyProtocol" },
+    { key: "server.limits.headerBytes" },
+    // TLS handshakes alone keep the old one.
+    { key: "server.timeouts.header", keeps: false },
+    { key: "server.tls.mode", keeps: "server.tls" },
+    { key: "server.tls.clientCertificates.mode", keeps: "server.tls.clientCertificates" },
+  ],
+};
+
+/** The address on which clients are served by default. */
+export const CLIENTS_LISTEN = "0.0.0.0:8443";
 
 function clientTimeouts() {
   return z
@@ -55,7 +72,7 @@ export function serverSection() {
     .strictObject(
       {
         listen: listen()
-          .prefault("0.0.0.0:8443")
+          .prefault(CLIENTS_LISTEN)
           .describe("Address and port for clients; port 0 means any free port"),
         tls: serverTls().describe(
           "Certificate and key; { selfSigned: true } for development; off behind a mesh that provides TLS",
@@ -244,7 +261,7 @@ function chosen(tls: WrittenTls, context: z.RefinementCtx): ServerTls {
   );
 }
 
-export function proxyProblems({ whole }: Written): PathProblem[] {
+function proxyProblems({ whole }: Written): PathProblem[] {
   const { proxyProtocol, trustedProxies, trustedHeaders } = mappingAt(whole, "server");
   if (listAt(trustedProxies).length > 0) return [];
   const needed = (key: string, message: string): PathProblem => ({
@@ -275,7 +292,7 @@ export function proxyProblems({ whole }: Written): PathProblem[] {
  * Reports targets that are a listener of this process: each request would loop until no connections are left. Names
  * other than `localhost` are not resolved; loops through such names end with 508.
  */
-export function ownListenerProblems({ server, admin, upstreams }: Configuration): PathProblem[] {
+function ownListenerProblems({ server, admin, upstreams }: Configuration): PathProblem[] {
   const listeners = [
     { key: "server.listen", ...server.listen },
     ...(admin === "off" ? [] : [{ key: "admin.listen", ...admin.listen }]),

@@ -2,10 +2,21 @@ import { isIP, isIPv6 } from "node:net";
 import { z } from "zod";
 import { duration, entryName, filePath, isHost, refuse, whole } from "../fields.ts";
 import { BALANCES } from "../../upstream/pool/balancers.ts";
-import { listAt, type Mapping, mappingAt, type PathProblem, textAt } from "../written.ts";
+import {
+  listAt,
+  type Mapping,
+  mappingAt,
+  ofEachUpstream,
+  type PathProblem,
+  type Section,
+  textAt,
+} from "../written.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 
 /** The section `upstreams`. */
+export const upstreams: Section = {
+  rules: [certificateProblems, protocolProblems, resolveProblems].map(ofEachUpstream),
+};
 
 const TARGET = "must be http://host:port, https://host:port or unix:/path/of/socket";
 
@@ -252,7 +263,7 @@ function targetKeys() {
   };
 }
 
-export function certificateProblems({ tls }: Mapping, at: YamlPath): PathProblem[] {
+function certificateProblems({ tls }: Mapping, at: YamlPath): PathProblem[] {
   const { certFile, keyFile } = mappingAt(tls);
   if ((certFile === undefined) === (keyFile === undefined)) return [];
   const message = "needs certFile and keyFile together, or neither";
@@ -282,7 +293,7 @@ const SCHEMES: Readonly<Record<string, { readonly tls: boolean; readonly message
 };
 
 /** Reports targets whose scheme does not fit the protocol of their upstream, and health checks that do not fit it. */
-export function protocolProblems(upstream: Mapping, at: YamlPath): PathProblem[] {
+function protocolProblems(upstream: Mapping, at: YamlPath): PathProblem[] {
   const scheme = SCHEMES[textAt(upstream, "protocol") ?? ""];
   const misfits = targetsOf(upstream, at).filter(
     ({ url }) =>
@@ -317,7 +328,7 @@ function healthProblems({ health, protocol }: Mapping, path: YamlPath): PathProb
 }
 
 /** Reports an upstream with `resolve` if none of its targets has a name. */
-export function resolveProblems(upstream: Mapping, at: YamlPath): PathProblem[] {
+function resolveProblems(upstream: Mapping, at: YamlPath): PathProblem[] {
   if (upstream["resolve"] === undefined) return [];
   if (targetsOf(upstream, at).some(({ url }) => hasName(url ?? ""))) return [];
   const message = "has nothing to resolve: no target has a name";

@@ -1,9 +1,20 @@
 import { z } from "zod";
 import { ACCESS_FIELDS, fieldSource, isSecretHeader } from "../../observe/log/access-log.ts";
 import { claimName, refuse, TOKEN } from "../fields.ts";
-import { listAt, mappingAt, type PathProblem, textAt, type Written } from "../written.ts";
+import {
+  listAt,
+  mappingAt,
+  type PathProblem,
+  type Section,
+  textAt,
+  type Written,
+} from "../written.ts";
 
 /** The section `log`. */
+export const log: Section = {
+  rules: [loggedTokenProblems],
+  atStart: [{ key: "log.level" }, { key: "log.format" }, { key: "log.access" }],
+};
 
 /** Names that every log store can index. */
 const FIELD = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
@@ -72,7 +83,7 @@ function source() {
 }
 
 /** Checks that no field of the access line is a header from which a route reads tokens. */
-export function loggedTokenProblems({ whole, routes }: Written): PathProblem[] {
+function loggedTokenProblems({ whole, routes }: Written): PathProblem[] {
   const withTokens = new Set(
     routes
       .flatMap(({ tokenFrom }) => listAt(tokenFrom))

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { duration, flag, headerName, isHost, METHOD, refuse } from "../fields.ts";
 
 /** The section `cors`. */
-
 const ORIGIN = /^(https?):\/\/(\*\.)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: "80", https: "443" };

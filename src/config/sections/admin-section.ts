@@ -1,3 +1,4 @@
+import { CLIENTS_LISTEN } from "./server-section.ts";
 import { z } from "zod";
 import { flag, listen, network, text, urlPath } from "../fields.ts";
 import {
@@ -5,12 +6,19 @@ import {
   mappingAt,
   NO_UPSTREAM,
   type PathProblem,
+  type Section,
   textAt,
   unknownName,
   type Written,
 } from "../written.ts";
 
 /** The section `admin`. */
+export const admin: Section = {
+  rules: [listenerProblems, probeProblems],
+  atStart: [{ key: "admin.listen" }, { key: "admin.allow" }],
+};
+
+const ADMIN_LISTEN = "0.0.0.0:9464";
 
 const PROBE_TARGET = /^\/(?!\/)[!-~]*$/;
 
@@ -30,7 +38,7 @@ function probe() {
 export function adminSection() {
   const mapping = z.strictObject({
     listen: listen()
-      .prefault("0.0.0.0:9464")
+      .prefault(ADMIN_LISTEN)
       .describe("Address and port of /metrics, /livez, /readyz and /startupz"),
     allow: z
       .array(network())
@@ -64,13 +72,13 @@ export function adminSection() {
 }
 
 /** Reports two listeners on one port: with SO_REUSEPORT, both would start and share the connections. */
-export function listenerProblems({ whole }: Written): PathProblem[] {
+function listenerProblems({ whole }: Written): PathProblem[] {
   const { admin } = whole;
-  const [host, port] = hostAndPort(mappingAt(whole, "server")["listen"] ?? "0.0.0.0:8443");
+  const [host, port] = hostAndPort(mappingAt(whole, "server")["listen"] ?? CLIENTS_LISTEN);
   const [adminHost, adminPort] =
     admin === "off" || admin === false
       ? ["", ""]
-      : hostAndPort(mappingAt(admin)["listen"] ?? "0.0.0.0:9464");
+      : hostAndPort(mappingAt(admin)["listen"] ?? ADMIN_LISTEN);
   const everywhere = ["0.0.0.0", "[::]"];
   const shared = host === adminHost || everywhere.includes(host) || everywhere.includes(adminHost);
   if (port === "" || port === "0" || port !== adminPort || !shared) return [];
@@ -87,7 +95,7 @@ const OWN_PATHS = ["/metrics", "/livez", "/readyz", "/startupz"];
 
 const OWN_PREFIXES = ["/-/", "/.well-known/"];
 
-export function probeProblems({ whole, upstreams }: Written): PathProblem[] {
+function probeProblems({ whole, upstreams }: Written): PathProblem[] {
   const seen = new Set<string>();
   return listAt(whole, "admin", "probes").flatMap((probe, index) => {
     const at = ["admin", "probes", index];

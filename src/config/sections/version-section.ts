@@ -1,10 +1,18 @@
 import { z } from "zod";
 import { filePath, refuse, text, urlPath } from "../fields.ts";
 import { VERSION_FORM } from "../../core/version-source.ts";
-import { NO_UPSTREAM, type PathProblem, textAt, unknownName, type Written } from "../written.ts";
-import type { Environment } from "../validate.ts";
+import {
+  type Environment,
+  NO_UPSTREAM,
+  type PathProblem,
+  type Section,
+  textAt,
+  unknownName,
+  type Written,
+} from "../written.ts";
 
 /** The section `version`. */
+export const version: Section = { rules: [versionProblems] };
 
 export function versionSection() {
   return z
@@ -46,7 +54,7 @@ type VersionSource =
   | { readonly file: string }
   | { readonly upstream: string; readonly path: string; readonly field: string };
 
-export function versionProblems({ whole, upstreams }: Written, env: Environment): PathProblem[] {
+function versionProblems({ whole, upstreams }: Written, env: Environment): PathProblem[] {
   const variable = textAt(whole, "version", "env");
   const value = variable === undefined ? undefined : env[variable];
   const upstream = textAt(whole, "version", "upstream");

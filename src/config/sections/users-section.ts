@@ -3,9 +3,17 @@ import { duration, filePath, flag, text, whole } from "../fields.ts";
 import { LARGEST_USERS_FILE } from "../../credentials/stores/user-store.ts";
 import type { StoreKindName } from "../../credentials/stores/store-kinds.ts";
 import { POINTER } from "../../credentials/stores/http/http-store.ts";
-import { listAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
+import {
+  listAt,
+  type PathProblem,
+  repeated,
+  type Section,
+  textAt,
+  type Written,
+} from "../written.ts";
 
 /** The section `users`: the settings of each kind of user store. */
+export const users: Section = { rules: [userProblems] };
 
 /** The section `users`: the settings of each kind of user store. */
 export function usersSection() {
@@ -219,7 +227,7 @@ function isLoginUrl(value: string): boolean {
   return /^https?:$/.test(protocol) && !credentials && !value.includes("#");
 }
 
-export function userProblems({ whole }: Written): PathProblem[] {
+function userProblems({ whole }: Written): PathProblem[] {
   const stores = [...listAt(whole, "users").entries()];
   const message = "is the same file as that of another entry";
   return repeated(stores, ([, store]) => textAt(store, "path")).map(([index]) => ({

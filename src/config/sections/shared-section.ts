@@ -1,9 +1,11 @@
+import type { Section } from "../written.ts";
 import { z } from "zod";
 import { duration, flag, text } from "../fields.ts";
-import { caFile } from "./users.ts";
+import { caFile } from "./users-section.ts";
 import { SHARED_PARTS } from "../../core/shared-parts.ts";
 
 /** The section `shared`: the state that replicas share, and the server through which they share it. */
+export const shared: Section = { atStart: [{ key: "shared" }] };
 
 /** The section `shared`: the state that replicas share, and the server through which they share it. */
 export function sharedSection() {

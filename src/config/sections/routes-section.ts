@@ -1,3 +1,4 @@
+import { bypassProblems } from "./bypass-rules.ts";
 import { isIP } from "node:net";
 import { z } from "zod";
 import {
@@ -19,14 +20,24 @@ import {
   wholeSeconds,
   withoutEscapes,
 } from "../fields.ts";
-import { accessKeys, routeAssertion, routeAuthorize } from "./route-access.ts";
-import { headerKeys, rewrite } from "./route-changes.ts";
+import {
+  accessKeys,
+  accessProblems,
+  assertionProblems,
+  authorizeProblems,
+  requiredIssuerProblems,
+  routeAssertion,
+  routeAuthorize,
+} from "./route-access.ts";
+import { headerKeys, headerProblems, rewrite, underscoreProblems } from "./route-changes.ts";
 import {
   listAt,
   type Mapping,
   mappingAt,
   NO_UPSTREAM,
+  ofEachRoute,
   type PathProblem,
+  type Section,
   textAt,
   unknownName,
   type Written,
@@ -37,6 +48,19 @@ import { comparableExpression, type ComparableExpression } from "../../policy/pa
 import { OWN_ROUTES } from "../../observe/metrics/label-words.ts";
 
 /** The sections `routes` and `networks`: which requests a route matches, where it sends them, and its limits. */
+export const routes: Section = {
+  rules: [
+    ofEachRoute(authorizeProblems, assertionProblems),
+    missingRoutes,
+    ofEachRoute(upstreamProblems, patternProblems, accessProblems, networkProblems, prefixProblems),
+    nameProblems,
+    overlapProblems,
+    ofEachRoute(headerProblems),
+    ofEachRoute(underscoreProblems),
+    ofEachRoute(requiredIssuerProblems),
+  ],
+  rulesOfValid: [bypassProblems],
+};
 
 const HOST_PATTERN = "must be a host name without a port, such as api.example.com or *.example.com";
 
@@ -265,7 +289,7 @@ export function networksSection() {
 }
 
 /** Checks that a route has only one of `path`, `exact` and `regex`, and that its `regex` matches some path. */
-export function patternProblems(route: Mapping, at: YamlPath): PathProblem[] {
+function patternProblems(route: Mapping, at: YamlPath): PathProblem[] {
   const [first, ...others] = ["path", "exact", "regex"].filter((key) => route[key] !== undefined);
   const problems = others.map((key): PathProblem => {
     const message = `and ${first ?? ""} exclude each other`;
@@ -280,7 +304,7 @@ export function patternProblems(route: Mapping, at: YamlPath): PathProblem[] {
 }
 
 /** Checks that all paths of a route begin with the prefix that it strips. */
-export function prefixProblems(route: Mapping, at: YamlPath): PathProblem[] {
+function prefixProblems(route: Mapping, at: YamlPath): PathProblem[] {
   const stripped = textAt(route, "rewrite", "stripPrefix");
   if (stripped === undefined || isStripped(route, withoutEscapes(stripped))) return [];
   const message = "must be the beginning of the route's path, up to a slash or its end";
@@ -299,11 +323,7 @@ function expressionOf(route: Mapping): ComparableExpression | undefined {
   return text === undefined ? undefined : comparableExpression(text);
 }
 
-export function upstreamProblems(
-  route: Mapping,
-  at: YamlPath,
-  { upstreams }: Written,
-): PathProblem[] {
+function upstreamProblems(route: Mapping, at: YamlPath, { upstreams }: Written): PathProblem[] {
   const upstream = textAt(route, "upstream");
   const mirror = textAt(route, "mirror", "upstream");
   const ofMirror = [...at, "mirror", "upstream"];
@@ -315,7 +335,7 @@ export function upstreamProblems(
   ];
 }
 
-export function networkProblems(route: Mapping, at: YamlPath, { whole }: Written): PathProblem[] {
+function networkProblems(route: Mapping, at: YamlPath, { whole }: Written): PathProblem[] {
   const networks = Object.keys(mappingAt(whole, "networks"));
   return ["allow", "deny"].flatMap((key) =>
     listAt(route, key).flatMap((entry, index) => {
@@ -335,7 +355,7 @@ function isWithin(path: string, prefix: string): boolean {
   return path === prefix || path.startsWith(prefix.endsWith("/") ? prefix : `${prefix}/`);
 }
 
-export function nameProblems({ routes }: Written): PathProblem[] {
+function nameProblems({ routes }: Written): PathProblem[] {
   const seen = new Set<string>();
   return routes.flatMap((route, index) => {
     const name = textAt(route, "name");
@@ -349,7 +369,7 @@ export function nameProblems({ routes }: Written): PathProblem[] {
 }
 
 /** Reports routes that match the same requests as an earlier route, if neither is more specific. */
-export function overlapProblems({ routes }: Written): PathProblem[] {
+function overlapProblems({ routes }: Written): PathProblem[] {
   const seen = new Map<string, number>();
   return routes.flatMap((route, index) => {
     const keys = requestsOf(route);
@@ -377,7 +397,7 @@ function requestsOf(route: Mapping): string[] {
   );
 }
 
-export function missingRoutes({ whole, upstreams }: Written): PathProblem[] {
+function missingRoutes({ whole, upstreams }: Written): PathProblem[] {
   if (whole["routes"] !== undefined || upstreams.length < 2) return [];
   const message = "is missing: there is more than one upstream to choose from";
   return [{ path: ["routes"], message }];

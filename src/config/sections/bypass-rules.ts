@@ -5,7 +5,7 @@ import { PathExpression, type Route } from "../../core/route/route.ts";
 import { headerModifier } from "../../upstream/headers/header-changes.ts";
 import { originOf } from "../../upstream/pool/target-origin.ts";
 import { ExpressionError } from "../../lib/automaton/expression.ts";
-import { placesOf } from "./upstreams.ts";
+import { placesOf } from "./upstreams-section.ts";
 import type { PathProblem } from "../written.ts";
 import { rewritePath } from "../../upstream/headers/rewrite.ts";
 import { type Bypass, changesRequests, findBypasses } from "../../policy/bypasses.ts";

@@ -13,11 +13,25 @@ import {
 } from "../fields.ts";
 import { REVOCATION_KEYS } from "../../core/revocation.ts";
 import { ASYMMETRIC_ALGORITHMS, SIGNING_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
-import { trusted } from "./trusted.ts";
+import { issuerProblems, trusted } from "./trusted-section.ts";
 import { ASSERTION_HEADER, isOwnRequestHeader } from "../../upstream/headers/header-names.ts";
-import { mappingAt, type PathProblem, textAt, type Written } from "../written.ts";
+import {
+  mappingAt,
+  OWN_ISSUER,
+  type PathProblem,
+  type Section,
+  textAt,
+  type Written,
+} from "../written.ts";
 
 /** The section `tokens`: our own tokens, and assertions for backends. */
+export const tokens: Section = {
+  rules: [issuerProblems, assertionKeyProblems],
+  atStart: [{ key: "tokens.revocation.journal" }],
+};
+
+const AUDIENCE = "sallyport";
+const ALGORITHM = "ES256";
 
 const ONE_YEAR = 366 * 24 * 3_600_000;
 
@@ -75,14 +89,14 @@ function streamsSection() {
 export function tokensSection() {
   return z
     .strictObject({
-      issuer: text().default("sallyport").describe("iss of the tokens that Sallyport signs"),
-      audience: text().default("sallyport").describe("aud of the tokens that Sallyport signs"),
+      issuer: text().default(OWN_ISSUER).describe("iss of the tokens that Sallyport signs"),
+      audience: text().default(AUDIENCE).describe("aud of the tokens that Sallyport signs"),
       lifetime: wholeSeconds({ min: 1_000, max: ONE_YEAR })
         .prefault("5h")
         .describe("Time from iat to exp; nothing extends a token"),
       algorithm: z
         .enum(SIGNING_ALGORITHMS)
-        .default("ES256")
+        .default(ALGORITHM)
         .describe("Signature algorithm of issued tokens"),
       keys: filePath({ kind: "directory", readAgainBy: "reader" })
         .exactOptional()
@@ -160,18 +174,18 @@ function assertionSection() {
 }
 
 /** Checks that assertions can be signed and verified, and can never be accepted as tokens. */
-export function assertionKeyProblems({ whole }: Written): PathProblem[] {
+function assertionKeyProblems({ whole }: Written): PathProblem[] {
   const tokens = mappingAt(whole, "tokens");
   const { assertion } = tokens;
   if (assertion === undefined) return [];
   const path = ["tokens", "assertion"];
   const problems: PathProblem[] = [];
   const add = (problem: PathProblem): void => void problems.push(problem);
-  if (textAt(assertion, "audience") === (textAt(tokens, "audience") ?? "sallyport")) {
+  if (textAt(assertion, "audience") === (textAt(tokens, "audience") ?? AUDIENCE)) {
     const message = "is the audience of tokens, too: an assertion could be sent as a token";
     add({ path: [...path, "audience"], message });
   }
-  const algorithm = textAt(tokens, "algorithm") ?? "ES256";
+  const algorithm = textAt(tokens, "algorithm") ?? ALGORITHM;
   const own = textAt(assertion, "algorithm");
   const keys = textAt(assertion, "keys");
   const shared = keys === undefined && tokens["keys"] !== undefined;

@@ -2,10 +2,19 @@ import { z } from "zod";
 import { claimName, headerName } from "../fields.ts";
 import { ASSERTION_HEADER, belongsToProxy } from "../../upstream/headers/header-names.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
-import { listAt, mappingAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
+import {
+  listAt,
+  mappingAt,
+  type PathProblem,
+  repeated,
+  type Section,
+  textAt,
+  type Written,
+} from "../written.ts";
 import { IDENTITY_PRESETS } from "../../upstream/headers/identity-headers.ts";
 
 /** The section `identity`. */
+export const identity: Section = { rules: [identityProblems] };
 
 /** Headers that already have a meaning for the backend, besides those that belong to the proxy. */
 const TAKEN =
@@ -43,7 +52,7 @@ export function identitySection() {
 }
 
 /** Reports a header that would carry two values. `_` counts as `-`, since CGI backends do not distinguish them. */
-export function identityProblems({ whole }: Written): PathProblem[] {
+function identityProblems({ whole }: Written): PathProblem[] {
   const { headers, claims } = mappingAt(whole, "identity");
   const own = Object.entries(mappingAt(headers)).map(([key, value]) => ({
     path: ["identity", "headers", key],

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { duration, whole } from "../fields.ts";
 
 /** The section `login`. */
-
 const failures = () => whole(1, 1_000_000);
 
 /** The default limit of an address, as a multiple of `attempts`: users behind one gateway share an address. */
