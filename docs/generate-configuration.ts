@@ -3,13 +3,13 @@
  *
  *   node docs/generate-configuration.ts > docs/reference/configuration.md
  */
-import { jsonSchema } from "../src/config/schema/json-schema.ts";
+import { jsonSchema } from "../src/config/json-schema.ts";
 import { AFTER, NOTES } from "./configuration-notes.ts";
 import { code, type Row, rowsOf } from "./schema-rows.ts";
 
 const BEFORE = `# Configuration
 
-<!-- Made by \`node docs/generate-configuration.ts > docs/reference/configuration.md\` from the schema. Change it there: src/config/schema/*.ts, docs/configuration-notes.ts -->
+<!-- Made by \`node docs/generate-configuration.ts > docs/reference/configuration.md\` from the schema. Change it there: src/config/sections/*.ts, docs/configuration-notes.ts -->
 
 The configuration is one YAML file: \`--config FILE\`, else \`$SALLYPORT_CONFIG\`, else \`config.yaml\`. [config.yaml](../../config.yaml) is an example
 with every key and a comment on each. \`sallyport check\` reads the file and every file it names, and reports all errors at once, each with

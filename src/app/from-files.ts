@@ -1,6 +1,5 @@
-import type { Snapshot } from "../config/snapshot.ts";
-import type { SnapshotFiles } from "../config/snapshot-files.ts";
-import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Snapshot, SnapshotFiles } from "../config/snapshot.ts";
+import type { Configuration } from "../config/configuration.ts";
 import { ConfigError, createAll } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
 import type { FileReader } from "../credentials/stores/user-store.ts";

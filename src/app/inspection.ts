@@ -1,5 +1,5 @@
 import type { ConfigurationSources } from "../config/load.ts";
-import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Configuration } from "../config/configuration.ts";
 import { type InForce, type Snapshot, takeSnapshot } from "../config/snapshot.ts";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import { storeKindOf } from "../credentials/stores/store-kinds.ts";

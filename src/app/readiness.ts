@@ -1,4 +1,4 @@
-import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Configuration } from "../config/configuration.ts";
 import type { AdminPage } from "../core/admin-page.ts";
 import type { Change } from "../core/change.ts";
 import type { IssuerState } from "../core/status.ts";

@@ -1,6 +1,5 @@
-import type { Configuration } from "../config/schema/configuration-schema.ts";
-import type { Snapshot } from "../config/snapshot.ts";
-import type { SnapshotFiles } from "../config/snapshot-files.ts";
+import type { Configuration } from "../config/configuration.ts";
+import type { Snapshot, SnapshotFiles } from "../config/snapshot.ts";
 import { Identity } from "../core/request/identity.ts";
 import type { TokenVerifier } from "../tokens/verify/verifier.ts";
 import {

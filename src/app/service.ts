@@ -1,4 +1,4 @@
-import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Configuration } from "../config/configuration.ts";
 import type { Snapshot } from "../config/snapshot.ts";
 import { createResponseIds } from "../lib/http/response-ids.ts";
 import { allocateCounters } from "../lib/async/shared-counts.ts";

@@ -1,6 +1,5 @@
-import type { Configuration } from "../config/schema/configuration-schema.ts";
-import type { Snapshot } from "../config/snapshot.ts";
-import type { SnapshotFiles } from "../config/snapshot-files.ts";
+import type { Configuration } from "../config/configuration.ts";
+import type { Snapshot, SnapshotFiles } from "../config/snapshot.ts";
 import type { AttemptSharing, SharedLimits, ShareRevocations } from "../core/shared-parts.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
 import { SharedState, type SharedStateOptions } from "../shared/shared-state.ts";

@@ -1,8 +1,7 @@
 import { isIP } from "node:net";
 import { readFileSync } from "node:fs";
-import { namedFiles } from "../config/named-files.ts";
-import type { Configuration } from "../config/schema/configuration-schema.ts";
-import type { Snapshot } from "../config/snapshot.ts";
+import type { Configuration } from "../config/configuration.ts";
+import { namedFiles, type Snapshot } from "../config/snapshot.ts";
 import type { Log } from "../core/log.ts";
 import type { Route } from "../core/route/route.ts";
 import { storeKindOf } from "../credentials/stores/store-kinds.ts";

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Configuration } from "../config/configuration.ts";
 import { request } from "../lib/http/node-http.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 import { type ConfigurationFlagValues, configurationSources } from "./arguments.ts";

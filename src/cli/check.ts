@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type StartupWarning, startupWarnings } from "../app/startup-warnings.ts";
 import { routesOf } from "../app/gate/from-configuration.ts";
 import { inspect } from "../app/inspection.ts";
-import { renderProblems } from "../config/effective/render.ts";
+import { renderProblems } from "../config/render.ts";
 import type { ConfigurationSources } from "../config/load.ts";
 import type { Snapshot } from "../config/snapshot.ts";
 import { ConfigError, type ConfigProblem, withoutSource } from "../core/config-problem.ts";

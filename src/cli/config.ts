@@ -1,5 +1,5 @@
-import { effectiveConfiguration, effectiveYaml } from "../config/effective/effective.ts";
-import { pathName } from "../config/path-problem.ts";
+import { effectiveConfiguration, effectiveYaml } from "../config/effective.ts";
+import { pathName } from "../config/written.ts";
 import { loadConfiguration } from "../config/load.ts";
 import {
   CONFIGURATION_FLAGS,

@@ -27,7 +27,7 @@ import { checkUserStores, storeHint } from "./doctor/user-stores.ts";
 import { formatFrom, type Marks, marksFor } from "./terminal/format.ts";
 import { Pending, withProgress } from "./terminal/progress.ts";
 import { formatDuration } from "../lib/text/duration.ts";
-import type { Configuration } from "../config/schema/configuration-schema.ts";
+import type { Configuration } from "../config/configuration.ts";
 import { isKeyed } from "../app/gate/remote-checks.ts";
 import { readJwkSet } from "../tokens/keys/key-set.ts";
 import { KeySetServer } from "../tokens/trusted/key-set-server.ts";

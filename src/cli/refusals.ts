@@ -1,4 +1,4 @@
-import { pathName } from "../config/path-problem.ts";
+import { pathName } from "../config/written.ts";
 import { validate } from "../config/validate.ts";
 
 /** Returns the keys that `check` will refuse in a configuration that was made for this proxy, each with the reason. */

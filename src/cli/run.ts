@@ -1,4 +1,4 @@
-import { renderProblems } from "../config/effective/render.ts";
+import { renderProblems } from "../config/render.ts";
 import { ConfigError } from "../core/config-problem.ts";
 import { nearest } from "../lib/text/nearest.ts";
 import { escaped, printableLines } from "../lib/text/printable.ts";

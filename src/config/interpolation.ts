@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import { type FileContent, readFailure } from "../lib/files/regular-file.ts";
+import type { PathProblem } from "./written.ts";
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
-import { isJsonObject } from "../lib/text/strict-json.ts";
 import { isRequestValue } from "../policy/remote/request-template.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
 import { isRequestReference } from "../upstream/headers/header-changes.ts";
-import type { PathProblem } from "./path-problem.ts";
 
 export interface InterpolationContext {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -26,7 +26,9 @@ interface Interpolated {
 }
 
 const REFERENCE = /\$\{([^}]*)(\}?)/g;
+
 const WHOLE = /^\$\{[^}]*\}$/;
+
 const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])([^${]*))?$/;
 
 /**

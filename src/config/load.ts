@@ -1,20 +1,19 @@
 import { dirname, isAbsolute, resolve } from "node:path";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
-import { type FileContent, readFailure, readRegularFileSync } from "../lib/files/regular-file.ts";
+import { knownKeys, type KnownKeys } from "./json-schema.ts";
+import { nearest } from "../lib/text/nearest.ts";
+import { mappingAt, pathName, type PathProblem, replacedAt, valueAt } from "./written.ts";
 import {
   parsePositionedYaml,
   type PositionedYaml,
   type YamlPath,
 } from "../lib/files/positioned-yaml.ts";
-import { describePermissions } from "../lib/files/private-file.ts";
-import { pathName, type PathProblem } from "./path-problem.ts";
-import { interpolate } from "./interpolation.ts";
-import type { Configuration } from "./schema/configuration-schema.ts";
-import { mappingAt, replacedAt, valueAt } from "./schema/untyped.ts";
-import { mayHoldSecret } from "./effective/render.ts";
+import type { Configuration } from "./configuration.ts";
 import { validate } from "./validate.ts";
-import { nearest } from "../lib/text/nearest.ts";
-import { type KnownKeys, knownKeys } from "./schema/json-schema.ts";
+import { interpolate } from "./interpolation.ts";
+import { type FileContent, readFailure, readRegularFileSync } from "../lib/files/regular-file.ts";
+import { describePermissions } from "../lib/files/private-file.ts";
+import { mayHoldSecret } from "./render.ts";
 
 /** A value that does not come from the file, with a description of its origin. */
 interface Overlay {
@@ -37,6 +36,7 @@ const PREFIX = "SALLYPORT_";
  */
 const SERVICE_LINK =
   /^SALLYPORT_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_\w+)?)$/;
+
 const SERVICE_LINK_URL = /^(?:tcp|udp|sctp):\/\//;
 
 /**

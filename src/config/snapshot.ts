@@ -1,10 +1,22 @@
+import { accessSync, constants, statSync } from "node:fs";
+import { z } from "zod";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
-import { withoutRestart } from "./effective/changes.ts";
-import { type Effective, effectiveConfiguration } from "./effective/effective.ts";
+import { type Effective, effectiveConfiguration } from "./effective.ts";
+import { type Configuration, configurationSchema } from "./configuration.ts";
 import { type ConfigurationSources, loadConfiguration } from "./load.ts";
-import { namedFiles, accessProblem } from "./named-files.ts";
-import type { Configuration } from "./schema/configuration-schema.ts";
-import { type SeenFiles, SnapshotFiles } from "./snapshot-files.ts";
+import { withoutRestart } from "./changes.ts";
+import {
+  type ContentIdentity,
+  type FileContent,
+  readFailure,
+  readRegularFile,
+  readRegularFileSync,
+} from "../lib/files/regular-file.ts";
+import { type KeyFiles, readKeyFiles } from "../tokens/keys/key-directory.ts";
+import type { YamlPath } from "../lib/files/positioned-yaml.ts";
+import { FILE_USES, type FileUse } from "./fields.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
+import { describePermissions } from "../lib/files/private-file.ts";
 
 /**
  * One reading of the configuration and of every file that it names. All code that uses a file gets its content from
@@ -70,4 +82,195 @@ export async function takeSnapshot(
     ]),
     effective: () => effectiveConfiguration(loaded),
   };
+}
+
+/** The content that was read, or the error. */
+type Reading<Content> = { readonly content: Content } | { readonly error: unknown };
+
+/** The identities of the contents last read, by path, without their bytes. */
+export type SeenFiles = ReadonlyMap<string, ContentIdentity>;
+
+/**
+ * The files and directories of one snapshot, by absolute path. Each is read only once, even if several keys name it.
+ */
+export class SnapshotFiles {
+  readonly #seen: SeenFiles;
+  readonly #files = new Map<string, Reading<FileContent>>();
+  readonly #directories = new Map<string, Reading<KeyFiles>>();
+
+  /** @param seen the identities of the previous snapshot; unchanged contents keep theirs. */
+  constructor(seen: SeenFiles = new Map()) {
+    this.#seen = seen;
+  }
+
+  /**
+   * Returns the content of a file.
+   *
+   * @param unread returns the message for a file that could not be read; the reason is a code, or a few words.
+   * @throws ConfigError if it could not be read.
+   */
+  content(path: string, unread = (why: string) => `cannot be read (${why})`): FileContent {
+    try {
+      return contentOf(this.#files.get(path), path);
+    } catch (error) {
+      if (error instanceof ConfigError) throw error;
+      throw new ConfigError([{ file: path, message: unread(readFailure(error)) }]);
+    }
+  }
+
+  /** Returns the content of a file as text. @throws ConfigError if it could not be read. */
+  readonly text = (path: string): string => this.content(path).text;
+
+  /**
+   * Returns the content of the files of a directory.
+   *
+   * @throws ConfigError if it could not be read.
+   */
+  directory(path: string): KeyFiles {
+    return contentOf(this.#directories.get(path), path);
+  }
+
+  /** Returns the fingerprint of the content; undefined if the file was not read. */
+  fingerprint(path: string): string | undefined {
+    const reading = this.#files.get(path);
+    return reading !== undefined && "content" in reading ? reading.content.fingerprint : undefined;
+  }
+
+  /** Returns the identities with which the next snapshot compares its contents. */
+  seen(): SeenFiles {
+    return new Map(
+      Array.from(this.#files).flatMap(([path, reading]) =>
+        "content" in reading ? [[path, reading.content.identity] as const] : [],
+      ),
+    );
+  }
+
+  /**
+   * Reads a file synchronously, unless it has been read already.
+   *
+   * @throws the errors of `readRegularFileSync`.
+   */
+  readNow(path: string): FileContent {
+    let reading = this.#files.get(path);
+    if (reading === undefined) {
+      try {
+        reading = { content: readRegularFileSync(path) };
+      } catch (error) {
+        reading = { error };
+      }
+      this.#files.set(path, reading);
+    }
+    return contentOf(reading, path);
+  }
+
+  /** Reads the named files that have not been read yet. */
+  async read(named: readonly NamedFile[]): Promise<void> {
+    const once = new Map(named.map((each) => [`${each.use.kind} ${each.path}`, each]));
+    await Promise.all([...once.values()].map((each) => this.#readOne(each)));
+  }
+
+  /** Reports whether a named file was read. */
+  has({ path, use }: NamedFile): boolean {
+    const reading = (use.kind === "file" ? this.#files : this.#directories).get(path);
+    return reading !== undefined && "content" in reading;
+  }
+
+  /** Replaces the system's error for a named file with a more helpful one. */
+  setError({ path, use }: NamedFile, error: ConfigError): void {
+    (use.kind === "file" ? this.#files : this.#directories).set(path, { error });
+  }
+
+  async #readOne({ path, use }: NamedFile): Promise<void> {
+    if (use.readAgainBy === "request") return;
+    if (use.kind === "directory") {
+      this.#directories.set(path, await reading(readKeyFiles(path)));
+    } else if (!this.#files.has(path)) {
+      const content = readRegularFile(path, use.maxBytes, this.#seen.get(path));
+      this.#files.set(path, await reading(content));
+    }
+  }
+}
+
+async function reading<Content>(content: Promise<Content>): Promise<Reading<Content>> {
+  try {
+    return { content: await content };
+  } catch (error) {
+    return { error };
+  }
+}
+
+function contentOf<Content>(found: Reading<Content> | undefined, path: string): Content {
+  if (found === undefined) throw new Error(`${path} is not of this snapshot`);
+  if ("error" in found) throw found.error;
+  return found.content;
+}
+
+/** A file or directory that a key of the configuration names. */
+export interface NamedFile {
+  readonly key: YamlPath;
+  /** Absolute. */
+  readonly path: string;
+  readonly use: FileUse;
+}
+
+/** Returns all files that a configuration names in `filePath` fields, in the order of the schema. */
+export function namedFiles(configuration: Configuration): NamedFile[] {
+  return namedBelow(configurationSchema(), configuration, []);
+}
+
+/** Walks a part of the schema in parallel with its value. */
+function namedBelow(part: z.core.$ZodType, value: unknown, key: YamlPath): NamedFile[] {
+  const use = FILE_USES.get(part);
+  if (use !== undefined) return typeof value === "string" ? [{ key, path: value, use }] : [];
+  if (part instanceof z.ZodUnion) {
+    const options = part.options.filter((option) => isOfKind(option, value));
+    return options.flatMap((option) => namedBelow(option, value, key));
+  }
+  if (part instanceof z.ZodPipe) return namedBelow(part.in, value, key);
+  if (
+    part instanceof z.ZodOptional ||
+    part instanceof z.ZodExactOptional ||
+    part instanceof z.ZodDefault ||
+    part instanceof z.ZodPrefault
+  ) {
+    return namedBelow(part.unwrap(), value, key);
+  }
+  if (part instanceof z.ZodArray && Array.isArray(value)) {
+    return value.flatMap((entry, index) => namedBelow(part.element, entry, [...key, index]));
+  }
+  if (!isJsonObject(value)) return [];
+  if (part instanceof z.ZodObject) {
+    return Object.entries(part.shape).flatMap(([name, field]) =>
+      namedBelow(field, value[name], [...key, name]),
+    );
+  }
+  if (part instanceof z.ZodRecord) {
+    return Object.entries(value).flatMap(([name, entry]) =>
+      namedBelow(part.valueType, entry, [...key, name]),
+    );
+  }
+  return [];
+}
+
+/** Reports whether an alternative matches the value, by `kind` if both have one. */
+function isOfKind(option: z.core.$ZodType, value: unknown): boolean {
+  const kind = option instanceof z.ZodObject ? option.shape["kind"] : undefined;
+  if (!(kind instanceof z.ZodLiteral) || !isJsonObject(value)) return true;
+  return [...kind.values].some((word) => word === value["kind"]);
+}
+
+/** Returns why a named file cannot be read, as a continuation of its key; undefined if it can be read. */
+function accessProblem({ path, use }: Pick<NamedFile, "path" | "use">): string | undefined {
+  const { kind } = use;
+  const directory = kind === "directory";
+  try {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (stats === undefined) return `names a ${kind} that does not exist: ${path}`;
+    if (directory && !stats.isDirectory()) return `does not name a directory: ${path}`;
+    if (!directory && !stats.isFile()) return `does not name a regular file: ${path}`;
+    accessSync(path, directory ? constants.R_OK | constants.X_OK : constants.R_OK);
+    return undefined;
+  } catch {
+    return `names a ${kind} that cannot be read: ${path} (${describePermissions(path)})`;
+  }
 }

@@ -1,13 +1,19 @@
+import type { z } from "zod";
+import {
+  type Environment,
+  type PathProblem,
+  replacedAt,
+  textAt,
+  valueAt,
+  withSuggestion,
+  writtenIn,
+} from "./written.ts";
+import { type Configuration, configurationSchema, SECTIONS } from "./configuration.ts";
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
-import type { PathProblem } from "./path-problem.ts";
-import { bypassProblems } from "./rules/bypass-rules.ts";
-import { ownListenerProblems } from "./rules/listener-rules.ts";
-import { ruleProblems } from "./rules/rules.ts";
-import { withPathsFrom } from "./schema/fields.ts";
-import { type Configuration, configurationSchema } from "./schema/configuration-schema.ts";
-import { flattenIssues, issueMessage, schemaProblems } from "./schema/schema-problems.ts";
-import { replacedAt, valueAt } from "./schema/untyped.ts";
+import { withPathsFrom } from "./fields.ts";
 import type { InterpolationContext } from "./interpolation.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
+import { knownKeysAt } from "./json-schema.ts";
 
 export type Validation =
   | { readonly configuration: Configuration; readonly problems: readonly [] }
@@ -41,10 +47,17 @@ export function validate(
     ...ruleProblems(value, context.env),
   ];
   if (!result.success || problems.length > 0) return { configuration: undefined, problems };
-  const ruleBreaks = [...bypassProblems(result.data), ...ownListenerProblems(result.data)];
+  const ruleBreaks = SECTIONS.flatMap(({ rulesOfValid = [] }) =>
+    rulesOfValid.flatMap((rule) => rule(result.data)),
+  );
   return ruleBreaks.length === 0
     ? { configuration: deepFrozen(result.data), problems: [] }
     : { configuration: undefined, problems: ruleBreaks };
+}
+
+function ruleProblems(value: unknown, env: Environment): PathProblem[] {
+  const written = writtenIn(value);
+  return SECTIONS.flatMap(({ rules = [] }) => rules.flatMap((rule) => rule(written, env)));
 }
 
 /** Returns the paths at which the schema expects a number or a boolean. */
@@ -81,4 +94,142 @@ function deepFrozen<T>(value: T): T {
     Object.freeze(value);
   }
   return value;
+}
+
+type Issue = z.core.$ZodIssue;
+
+type RawIssue = z.core.$ZodRawIssue;
+
+const TYPE_NAMES: Readonly<Record<string, string>> = {
+  array: "a list",
+  boolean: "true or false",
+  int: "a whole number",
+  number: "a whole number",
+  object: "a mapping of keys to values",
+  record: "a mapping of keys to values",
+  string: "text",
+};
+
+/** Returns our message for an issue of the schema. It continues the name of the key, and never repeats a value. */
+function issueMessage(issue: RawIssue): string | undefined {
+  switch (issue.code) {
+    case "invalid_type":
+      if (issue.input === undefined) return "is missing";
+      if (issue.input === null) return "is empty: give it a value or leave it out";
+      return `must be ${TYPE_NAMES[issue.expected] ?? issue.expected}`;
+    case "invalid_value":
+      if (issue.input === undefined) return "is missing";
+      return issue.values.length === 1
+        ? `must be ${String(issue.values[0])}`
+        : `must be one of ${issue.values.join(", ")}`;
+    case "too_small":
+      return issue.origin === "array" ? "must not be empty" : `must be at least ${issue.minimum}`;
+    case "too_big":
+      return `must be at most ${issue.maximum}`;
+    case "unrecognized_keys":
+      return "is not a known key";
+    case "invalid_union":
+      return kindMessage(issue);
+    default:
+      return undefined;
+  }
+}
+
+/** Returns the message for a mapping whose kind is missing or unknown; its other keys cannot be checked. */
+function kindMessage(issue: Extract<RawIssue, { code: "invalid_union" }>): string | undefined {
+  if (issue.discriminator === undefined) return undefined;
+  const kind = isJsonObject(issue.input) ? issue.input[issue.discriminator] : undefined;
+  return kind === undefined ? "is missing" : `must be one of ${kindsOf(issue).join(", ")}`;
+}
+
+function kindsOf(issue: object): unknown[] {
+  return "options" in issue && Array.isArray(issue.options) ? issue.options : [];
+}
+
+/** Converts the schema's issues to problems, with suggestions of similar keys. */
+function schemaProblems(issues: readonly Issue[], value: unknown): PathProblem[] {
+  const plain = flattenIssues(issues);
+  const problems = plain
+    .filter((issue) => issue.code !== "custom" || !hasUnknownKeys(issue.path, plain))
+    .flatMap((issue) => problemsOf(issue, value));
+  return problems.filter((problem) => !isMisspelt(problem, problems));
+}
+
+/**
+ * Whether a mapping has unknown keys. If so, they may be misspelt, and rules about combinations of keys are not
+ * reported.
+ */
+function hasUnknownKeys(path: Issue["path"], issues: readonly Issue[]): boolean {
+  const name = JSON.stringify(path);
+  return issues.some(
+    (issue) => issue.code === "unrecognized_keys" && JSON.stringify(issue.path) === name,
+  );
+}
+
+/** Flattens issues: an issue of a union becomes the issues of the alternative that was probably meant. */
+function flattenIssues(issues: readonly Issue[], parent: Issue["path"] = []): Issue[] {
+  return issues.flatMap((issue) => {
+    const path = [...parent, ...issue.path];
+    const meant = issue.code === "invalid_union" ? issue.errors.find(isMeant) : undefined;
+    return meant === undefined ? [{ ...issue, path }] : flattenIssues(meant, path);
+  });
+}
+
+/** An alternative was probably meant if the value itself has the right type, and the issues are further down. */
+function isMeant(issues: readonly Issue[]): boolean {
+  return !issues.some(
+    ({ code, path }) => path.length === 0 && (code === "invalid_type" || code === "invalid_value"),
+  );
+}
+
+function problemsOf(issue: Issue, value: unknown): PathProblem[] {
+  const path = issue.path.filter((segment) => typeof segment !== "symbol");
+  const written = textAt(valueAt(value, path)) ?? "";
+  switch (issue.code) {
+    case "unrecognized_keys":
+      return issue.keys.map((key) => {
+        const problem = { path: [...path, key], of: "key" as const, message: issue.message };
+        return withSuggestion(problem, key, knownKeysAt(path));
+      });
+    case "invalid_key":
+      return [{ path, of: "key", message: issue.issues[0]?.message ?? issue.message }];
+    case "invalid_value":
+      return [withSuggestion({ path, message: issue.message }, written, issue.values.map(String))];
+    case "invalid_union": {
+      const words = issue.errors
+        .flat()
+        .flatMap((inner) => (inner.code === "invalid_value" ? inner.values : []));
+      const known = [...words, ...kindsOf(issue)].map(String);
+      return [withSuggestion({ path, message: issue.message }, written, known)];
+    }
+    case "invalid_type": {
+      const hint = typeHint(issue, valueAt(value, path));
+      return [{ path, message: issue.message, ...(hint === undefined ? {} : { hint }) }];
+    }
+    case "custom": {
+      const hint: unknown = issue.params?.["hint"];
+      return [{ path, message: issue.message, ...(typeof hint === "string" ? { hint } : {}) }];
+    }
+    default:
+      return [{ path, message: issue.message }];
+  }
+}
+
+/** Returns a hint how to write a value as the expected type. */
+function typeHint({ expected, message }: { expected: string; message: string }, written: unknown) {
+  if (message === "must be text" && typeof written === "number") return "put it in quotes";
+  const isOne = typeof written === "string" || typeof written === "number";
+  return expected === "array" && isOne ? "put it in brackets: [ ]" : undefined;
+}
+
+/** Reports whether a misspelt key in the same mapping already explains a missing one. */
+function isMisspelt(problem: PathProblem, problems: readonly PathProblem[]): boolean {
+  if (!problem.message.startsWith("is missing")) return false;
+  const key = String(problem.path.at(-1));
+  return problems.some(
+    (other) =>
+      other.of === "key" &&
+      other.hint === `did you mean ${key}?` &&
+      JSON.stringify(other.path.slice(0, -1)) === JSON.stringify(problem.path.slice(0, -1)),
+  );
 }

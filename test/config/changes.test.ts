@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { changedKeys, restartKeys, withoutRestart } from "../../src/config/effective/changes.ts";
+import { changedKeys, restartKeys, withoutRestart } from "../../src/config/changes.ts";
 import { load, SMALLEST } from "./configuration-file.ts";
 
 const ROUTES = "routes: [{ name: all, path: /, upstream: app }]\n";

@@ -1,8 +1,6 @@
 import { onTestFinished } from "vitest";
-import { loadConfiguration } from "../../src/config/load.ts";
-import type { LoadedConfiguration } from "../../src/config/load.ts";
-import { ConfigError } from "../../src/core/config-problem.ts";
-import type { ConfigProblem } from "../../src/core/config-problem.ts";
+import { loadConfiguration, type LoadedConfiguration } from "../../src/config/load.ts";
+import { ConfigError, type ConfigProblem } from "../../src/core/config-problem.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 /** A minimal valid file, to which tests add. */

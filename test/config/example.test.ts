@@ -1,11 +1,10 @@
 import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { jsonSchema } from "../../src/config/schema/json-schema.ts";
-import type { JsonSchema } from "../../src/config/schema/json-schema.ts";
+import { jsonSchema, type JsonSchema } from "../../src/config/json-schema.ts";
 import { loadConfiguration } from "../../src/config/load.ts";
 import { takeSnapshot } from "../../src/config/snapshot.ts";
 import { parsePositionedYaml } from "../../src/lib/files/positioned-yaml.ts";
-import { readFile } from "node:fs/promises";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
 const EXAMPLE = join(import.meta.dirname, "../../config.yaml");

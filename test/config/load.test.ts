@@ -1,4 +1,4 @@
-import { join, dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { loadConfiguration } from "../../src/config/load.ts";
 import { ConfigError } from "../../src/core/config-problem.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { knownKeys, type KnownKeys } from "../../src/config/schema/json-schema.ts";
-import { mayHoldSecret } from "../../src/config/effective/render.ts";
+import { knownKeys, type KnownKeys } from "../../src/config/json-schema.ts";
+import { mayHoldSecret } from "../../src/config/render.ts";
 import { problemsOf, SMALLEST } from "./configuration-file.ts";
 
 const UPSTREAM = "server: { tls: off }\nupstreams: { app: { targets: [LINE] } }\n";

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { renderProblems } from "../../src/config/effective/render.ts";
+import { renderProblems } from "../../src/config/render.ts";
 import { problemsOf } from "./configuration-file.ts";
 
 test("every problem has its position, its line, a caret under the column and the hint", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { effectiveConfiguration } from "../../src/config/effective/effective.ts";
+import { effectiveConfiguration } from "../../src/config/effective.ts";
 import { load, problemsOf, SMALLEST } from "./configuration-file.ts";
 
 const route = (text: string): string =>

@@ -12,12 +12,12 @@ import { slowText } from "../support/expression-attack.ts";
 const SOURCES = join(import.meta.dirname, "../../src");
 
 /** Expressions that are put together of parts that cannot overlap. */
-const PUT_TOGETHER = ["config/schema/fields.ts", "shared/examine.ts"];
+const PUT_TOGETHER = ["config/fields.ts", "shared/examine.ts"];
 
 /** Files with an expression that is slow for what only the operator writes: variables, filters, and certificates. */
 const OPERATORS = [
   "config/load.ts",
-  "config/schema/users/ldap-store-section.ts",
+  "config/sections/users-section.ts",
   "server/tls/certificate.ts",
 ];
 

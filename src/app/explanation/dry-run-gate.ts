@@ -1,4 +1,4 @@
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
 import { GateError } from "../../core/request/errors.ts";

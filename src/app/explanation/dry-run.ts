@@ -1,4 +1,4 @@
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { Gate } from "../../server/request/gate.ts";
 import { decide, type Decision } from "../../server/request/decide.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";

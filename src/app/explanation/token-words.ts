@@ -1,5 +1,5 @@
 /** Texts for each step of verifying a token. The verifier decides; this file only describes its decision. */
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import { isKeyed } from "../gate/remote-checks.ts";
 import type {
   AskedRevocation,

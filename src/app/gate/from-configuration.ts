@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
-import { routeRow } from "../../config/effective/effective.ts";
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import { routeRow } from "../../config/sections/route-row.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { AccessFields } from "../../core/request/outcome.ts";
 import { RateLimit, localArrivalTimes } from "../../policy/rates/rate-limiter.ts";
 import { countInFlight, ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";

@@ -1,4 +1,4 @@
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
 import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";

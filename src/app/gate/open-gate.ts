@@ -49,7 +49,7 @@ import {
 import type { GateOptions } from "./gate-options.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { ObserveCheck } from "../../tokens/remote/token-check-kinds.ts";
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { VersionSource } from "../../core/version-source.ts";
 import type { UpstreamEvents, UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
 import { openBackendVersion } from "../../upstream/version-from-backend.ts";

@@ -1,4 +1,4 @@
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { RemoteCheckName, RemoteCheckObserver } from "../../core/remote-check.ts";

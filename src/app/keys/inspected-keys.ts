@@ -1,5 +1,5 @@
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
-import type { SnapshotFiles } from "../../config/snapshot-files.ts";
+import type { Configuration } from "../../config/configuration.ts";
+import type { SnapshotFiles } from "../../config/snapshot.ts";
 import { ConfigError } from "../../core/config-problem.ts";
 import { keysIn } from "../../tokens/keys/key-directory.ts";
 import { createKeyRing, type KeyRing } from "../../tokens/keys/key-ring.ts";

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { Forwarder } from "../../upstream/forward.ts";
 import type { TargetState } from "../../upstream/pool/target.ts";
 import type { UpstreamLoad } from "../../upstream/pool/upstreams.ts";

@@ -1,10 +1,10 @@
-import { changedKeys, restartKeys } from "../../config/effective/changes.ts";
+import { changedKeys, restartKeys } from "../../config/changes.ts";
 import {
   changedValues,
   type ConfigurationInForce,
   inForce,
   type ValueChange,
-} from "../../config/effective/effective.ts";
+} from "../../config/effective.ts";
 import type { InForce, Snapshot } from "../../config/snapshot.ts";
 import {
   ConfigError,

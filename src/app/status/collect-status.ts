@@ -1,7 +1,8 @@
 import { hostname } from "node:os";
 import { setImmediate as turn } from "node:timers/promises";
 import { X509Certificate } from "node:crypto";
-import { inForce, routeRow } from "../../config/effective/effective.ts";
+import { inForce } from "../../config/effective.ts";
+import { routeRow } from "../../config/sections/route-row.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import type { DryRunRequest, Explanation } from "../../core/explanation.ts";
 import type {
@@ -23,7 +24,7 @@ import type { Service } from "../service.ts";
 import { mergeIssuers } from "../threads/thread-queries.ts";
 import { routesOf, workersOf } from "../gate/from-configuration.ts";
 import type { MetricObjects } from "../../observe/metrics/series.ts";
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import { shellWord } from "../../lib/text/printable.ts";
 import { accessPolicyWords } from "../../policy/authorize.ts";
 import { createDryRunRequest, ExplainQueryError } from "../../server/admin/explain-page.ts";

@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
 import type { IssuerState, Reloaded } from "../../core/status.ts";
 import type { RecentEvents } from "../../core/recent.ts";

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { listen } from "../../config/schema/fields.ts";
+import { listen } from "../../config/fields.ts";
 import { takeSnapshot } from "../../config/snapshot.ts";
 import { createLogSink, type LogSink } from "../../observe/log/log-sink.ts";
 import { parseFlags } from "../arguments.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { authorizationOf } from "../../app/gate/remote-checks.ts";
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { RemoteProbe } from "../../core/remote-check.ts";
 import { remoteFailure } from "../../lib/text/error-code.ts";
 import { authorizerProbe } from "../../policy/remote/authorizer-kinds.ts";

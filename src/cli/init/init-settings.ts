@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import type { ParseArgsOptionsConfig } from "node:util";
-import { listen } from "../../config/schema/fields.ts";
+import { listen } from "../../config/fields.ts";
 import { type Terminal, UsageError } from "../command.ts";
 import { askPasswordTwice, openPrompt, readablePassword } from "../terminal/prompt.ts";
 

@@ -1,4 +1,4 @@
-import type { Configuration } from "../../config/schema/configuration-schema.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import type { AskedRevocation, AskRevocation } from "../../core/request/token-verifier.ts";
 import { REVOCATION_KINDS } from "../../core/revocation.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";

@@ -7,7 +7,7 @@ import { sqlite } from "./sql/sqlite-store.ts";
 import type { OpenUserStore, StoreContext, StoreKind } from "./user-store.ts";
 import { readUsers } from "./users-reading.ts";
 
-/** The values of `kind` in an entry of `users`. The settings of each kind are in `config/schema/users/users-section.ts`. */
+/** The values of `kind` in an entry of `users`. The settings of each kind are in `config/sections/users-section.ts`. */
 const KINDS = {
   file: fileUserStore(readUsers),
   htpasswd: fileUserStore(({ bytes, path }) => readHtpasswd(bytes, path)),

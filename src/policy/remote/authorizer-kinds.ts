@@ -81,7 +81,7 @@ class HttpCall implements AuthorizationClient {
   }
 }
 
-/** The values of `kind` in an entry of `authorization`. The settings of each kind are in `config/schema/traffic/authorization-section.ts`. */
+/** The values of `kind` in an entry of `authorization`. The settings of each kind are in `config/sections/authorization-section.ts`. */
 const KINDS = { subjectAccessReview, http } as const;
 
 type Settings = {

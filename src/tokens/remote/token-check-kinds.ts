@@ -55,7 +55,7 @@ function claimsIn(text: string): RemoteClaims | undefined {
   return active && bearer ? answer : undefined;
 }
 
-/** The kinds by the key of an issuer in `tokens.trusted`. Their settings are in `config/schema/identity/remote-issuers.ts`. */
+/** The kinds by the key of an issuer in `tokens.trusted`. Their settings are in `config/sections/trusted-section.ts`. */
 const KINDS = { introspection, tokenReview } as const;
 
 type Settings = {

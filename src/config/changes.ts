@@ -1,0 +1,76 @@
+import { isDeepStrictEqual } from "node:util";
+import { pathName, type ReadAtStart, valueAt } from "./written.ts";
+import { type Configuration, SECTIONS } from "./configuration.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
+
+const AT_START: readonly ReadAtStart[] = SECTIONS.flatMap(({ atStart = [] }) => atStart);
+
+/** Returns the keys whose values differ, as deep as possible: `server.timeouts.header`, `routes[1].path`. */
+export function changedKeys(before: Configuration, after: Configuration): string[] {
+  return differences(before, after, []).map(pathName);
+}
+
+/** Returns those of the keys that take effect only after a restart. */
+export function restartKeys(keys: readonly string[]): string[] {
+  return keys.filter((key) => AT_START.some((start) => overlap(key, start.key)));
+}
+
+/** Returns the sections that keep their values from the start while these keys wait for a restart. */
+export function restartSections(pending: readonly string[]): string[] {
+  return AT_START.filter((start) => pending.some((key) => overlap(key, start.key))).flatMap(
+    ({ key, keeps = key }) => (keeps === false ? [] : [keeps]),
+  );
+}
+
+/** Whether one key is the other, or is below it. Adding or removing a section changes all of its keys. */
+function overlap(one: string, other: string): boolean {
+  return isWithin(one, other) || isWithin(other, one);
+}
+
+function isWithin(key: string, whole: string): boolean {
+  return key === whole || key.startsWith(`${whole}.`) || key.startsWith(`${whole}[`);
+}
+
+/**
+ * Returns the configuration that a running process can put in force. Keys that need a restart keep the values in force,
+ * and the files that they name are still followed, for example the certificate that is served until the restart.
+ */
+export function withoutRestart(written: Configuration, inForce: Configuration): Configuration {
+  return AT_START.reduce((whole, { key, keeps = key }) => {
+    const [before, after] = [inForce, whole].map((each) => valueAt(each, key.split(".")));
+    const stays = keeps === false || isDeepStrictEqual(before, after);
+    return stays ? whole : kept(whole, inForce, keeps.split("."));
+  }, written);
+}
+
+/** Returns a copy in which the value at a path is that in force; if a section on the way is off in one, all of it. */
+function kept<Whole extends object>(
+  written: Whole,
+  inForce: Whole,
+  [key = "", ...rest]: readonly string[],
+): Whole {
+  const [before, after] = [inForce, written].map((whole) => valueAt(whole, [key]));
+  const copy = { ...written };
+  if (before === undefined) Reflect.deleteProperty(copy, key);
+  else if (rest.length > 0 && isJsonObject(before) && isJsonObject(after)) {
+    Reflect.set(copy, key, kept(after, before, rest));
+  } else Reflect.set(copy, key, before);
+  return copy;
+}
+
+type Path = readonly (string | number)[];
+
+function differences(before: unknown, after: unknown, path: Path): Path[] {
+  if (Object.is(before, after)) return [];
+  if (Array.isArray(before) && Array.isArray(after)) {
+    const length = Math.max(before.length, after.length);
+    return Array.from({ length }, (_, index) =>
+      differences(before[index], after[index], [...path, index]),
+    ).flat();
+  }
+  if (isJsonObject(before) && isJsonObject(after)) {
+    const names = new Set([...Object.keys(before), ...Object.keys(after)]);
+    return [...names].flatMap((name) => differences(before[name], after[name], [...path, name]));
+  }
+  return [path];
+}

@@ -1,0 +1,105 @@
+import { z } from "zod";
+import { server, serverSection } from "./sections/server-section.ts";
+import { admin, adminSection } from "./sections/admin-section.ts";
+import { loginSection } from "./sections/login-section.ts";
+import { users, usersSection } from "./sections/users-section.ts";
+import { tokens, tokensSection } from "./sections/tokens-section.ts";
+import { shared, sharedSection } from "./sections/shared-section.ts";
+import { version, versionSection } from "./sections/version-section.ts";
+import { identity, identitySection } from "./sections/identity-section.ts";
+import { corsSection } from "./sections/cors-section.ts";
+import { authorization, authorizationSection } from "./sections/authorization-section.ts";
+import { networksSection, routes, routesSection } from "./sections/routes-section.ts";
+import { upstreams, upstreamsSection } from "./sections/upstreams-section.ts";
+import { log, logSection } from "./sections/log-section.ts";
+import type { Section } from "./written.ts";
+
+/** The sections that are more than a schema, in the order of the file. */
+export const SECTIONS: readonly Section[] = [
+  server,
+  admin,
+  users,
+  tokens,
+  shared,
+  version,
+  identity,
+  authorization,
+  routes,
+  upstreams,
+  log,
+];
+
+/** The schema of the whole file. The rest of Sallyport uses its output types. */
+function fileSchema() {
+  return z.strictObject({
+    server: serverSection(),
+    admin: adminSection(),
+    login: loginSection(),
+    users: usersSection(),
+    tokens: tokensSection(),
+    shared: sharedSection().exactOptional(),
+    version: versionSection().exactOptional(),
+    identity: identitySection(),
+    cors: corsSection()
+      .exactOptional()
+      .describe("Requests from scripts of other origins; default: not allowed"),
+    networks: networksSection(),
+    authorization: authorizationSection(),
+    routes: routesSection(),
+    upstreams: upstreamsSection(),
+    log: logSection(),
+  });
+}
+
+let built: ReturnType<typeof buildSchema> | undefined;
+
+/**
+ * @returns the schema of a configuration, built once. It converts durations to milliseconds, sizes to bytes, and paths
+ * to absolute ones (see `withPathsFrom`), and adds defaults. Rules between keys are in the sections, too.
+ */
+export function configurationSchema() {
+  return (built ??= buildSchema());
+}
+
+function buildSchema() {
+  return fileSchema().transform(({ routes, ...rest }) => ({
+    ...rest,
+    routes: routes?.map((route) => withNetworks(route, rest.networks)) ?? [
+      everythingTo(Object.keys(rest.upstreams)[0] ?? ""),
+    ],
+  }));
+}
+
+type WrittenRoute = NonNullable<z.output<ReturnType<typeof routesSection>>>[number];
+
+/** Replaces names of networks with their ranges. `networkProblems` reports unknown names. */
+function withNetworks(
+  { allow, deny, ...route }: WrittenRoute,
+  networks: Readonly<Record<string, readonly string[]>>,
+): WrittenRoute {
+  const ranges = (list: readonly string[]): string[] =>
+    list.flatMap((entry) => (Object.hasOwn(networks, entry) ? (networks[entry] ?? []) : [entry]));
+  return {
+    ...route,
+    ...(allow === undefined ? {} : { allow: ranges(allow) }),
+    ...(deny === undefined ? {} : { deny: ranges(deny) }),
+  };
+}
+
+function everythingTo(upstream: string): WrittenRoute {
+  return {
+    name: "default",
+    path: "/",
+    auth: "required",
+    mode: "enforce",
+    upstream,
+    forwardAuthorization: "strip",
+    hostHeader: "preserve",
+    paths: "strict",
+  };
+}
+
+/** A valid configuration. Durations are in milliseconds, sizes in bytes, paths absolute. */
+export type Configuration = DeepReadonly<z.output<ReturnType<typeof configurationSchema>>>;
+
+type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;

@@ -1,0 +1,247 @@
+import { isDeepStrictEqual } from "node:util";
+import { Document, isCollection, isScalar } from "yaml";
+import type { YamlPath } from "../lib/files/positioned-yaml.ts";
+import { isJsonObject } from "../lib/text/strict-json.ts";
+import { jsonSchema, type JsonSchema, withAlternatives } from "./json-schema.ts";
+import type { LoadedConfiguration } from "./load.ts";
+import { printable } from "../lib/text/printable.ts";
+import { DURATION, formatDuration } from "../lib/text/duration.ts";
+import { MASKED, maskSecrets } from "./render.ts";
+import { pathName, valueAt } from "./written.ts";
+import { mentionsSecret, namesSecret } from "../observe/log/redaction.ts";
+import { headerTemplate } from "../upstream/headers/header-changes.ts";
+import { isHeaderValue } from "./interpolation.ts";
+import { restartSections } from "./changes.ts";
+import { fingerprint } from "../lib/files/regular-file.ts";
+
+/** One value of the effective configuration: a scalar, or a list of scalars. */
+interface EffectiveValue {
+  readonly path: YamlPath;
+  /** As written in a file, with secrets masked. */
+  readonly value: unknown;
+  /** `default`, or the source of the value. */
+  readonly origin: string;
+}
+
+export interface Effective {
+  /** The whole configuration in the syntax of the file, including defaults. */
+  readonly value: unknown;
+  /** In the order of the schema. */
+  readonly values: readonly EffectiveValue[];
+}
+
+const DEFAULT = "default";
+
+/** The name in a reference, and its default. Its end is optional, so that text without one takes linear time. */
+const REFERENCE = /\$\{([^}:]*)(:-)?([^}]*)\}?/g;
+
+/** Returns the effective configuration with the origin of each value, without anything that may be secret. */
+export function effectiveConfiguration(loaded: LoadedConfiguration): Effective {
+  const root = loaded.written ?? {};
+  const { routes } = loaded.configuration;
+  const whole = isJsonObject(root) && root["routes"] === undefined ? { ...root, routes } : root;
+  const walk = new EffectiveWalk(loaded);
+  return { value: walk.through(jsonSchema(), whole, []), values: walk.values };
+}
+
+/** Renders the effective configuration as a valid configuration file, with the origin of each value in a comment. */
+export function effectiveYaml({ value, values }: Effective): string {
+  const document = new Document(value);
+  for (const { path, origin } of values) {
+    const node = document.getIn(path, true);
+    if (isCollection(node)) node.flow = true;
+    if (isCollection(node) || isScalar(node)) node.comment = ` ${printable(origin)}`;
+  }
+  return document.toString({ lineWidth: 0, flowCollectionPadding: true });
+}
+
+/** Walks through all written values together with the schema. */
+class EffectiveWalk {
+  readonly values: EffectiveValue[] = [];
+  readonly #loaded: LoadedConfiguration;
+
+  constructor(loaded: LoadedConfiguration) {
+    this.#loaded = loaded;
+  }
+
+  through(schema: JsonSchema, value: unknown, path: YamlPath): unknown {
+    const schemas = withAlternatives(schema);
+    if (Array.isArray(value) && value.some(isJsonObject)) {
+      const items = schemas.map((each) => each.items).find(isSchema) ?? {};
+      return value.map((entry, index) => this.through(items, entry, [...path, index]));
+    }
+    if (!isJsonObject(value)) return this.#leaf(schemas, value, path);
+    const fields = fieldsOf(schemas, value);
+    const named = Object.entries(fields).flatMap(([key, field]): [string, unknown][] => {
+      const inner = Object.hasOwn(value, key)
+        ? value[key]
+        : (field.default ?? this.#derived(field, [...path, key]));
+      return inner === undefined ? [] : [[key, this.through(field, inner, [...path, key])]];
+    });
+    return Object.fromEntries(named);
+  }
+
+  #leaf(schemas: readonly JsonSchema[], value: unknown, path: YamlPath): unknown {
+    const shown = Array.isArray(value)
+      ? value.map((entry: unknown, index) => this.#shownAt([...path, index], entry))
+      : schemas.some(({ writeOnly }) => writeOnly === true)
+        ? this.#secretAt(path)
+        : this.#shownAt(path, inItsType(schemas, value));
+    this.values.push({ path, value: shown, origin: this.#originOf(path, value) });
+    return shown;
+  }
+
+  /** Returns the text for a key that is always secret: its reference, or a mask. */
+  #secretAt(path: YamlPath): string {
+    const reference = this.#loaded.sourceOf(path)?.reference;
+    return reference === undefined ? MASKED : withoutDefaults(reference);
+  }
+
+  /** Returns the value, with secrets masked; a secret from a reference is shown as the reference. */
+  #shownAt(path: YamlPath, value: unknown): unknown {
+    const reference = this.#loaded.sourceOf(path)?.reference;
+    if (reference !== undefined && isSecret(reference)) return withoutDefaults(reference);
+    if (typeof value !== "string") return value;
+    return isSecretHeader(path, value) ? MASKED : maskSecrets(value);
+  }
+
+  #originOf(path: YamlPath, value: unknown): string {
+    const source = this.#loaded.sourceOf(path);
+    if (source === undefined) return DEFAULT;
+    const places = Array.isArray(value) ? value.map((_, index) => [...path, index]) : [path];
+    const saidThrough = places
+      .flatMap((place) => this.#loaded.sourceOf(place)?.reference ?? [])
+      .filter((reference) => !isSecret(reference))
+      .map(maskSecrets)
+      .join(", ");
+    const through = saidThrough === "" ? "" : ` from ${saidThrough}`;
+    return `${source.origin}${through}`;
+  }
+
+  /** Returns a value that is neither written nor a default of the schema, but derived from other values. */
+  #derived(field: JsonSchema, path: YamlPath): unknown {
+    const value = valueAt(this.#loaded.configuration, path);
+    if (typeof value !== "number") return typeof value === "string" ? value : undefined;
+    const isDuration = withAlternatives(field).some(({ pattern }) => pattern === DURATION.source);
+    return isDuration ? formatDuration(value) : value;
+  }
+}
+
+function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/**
+ * Returns the fields of the alternative that matches a mapping, in the order of the schema; user-defined names
+ * (upstreams) in their own order.
+ */
+function fieldsOf(
+  schemas: readonly JsonSchema[],
+  value: Readonly<Record<string, unknown>>,
+): Record<string, JsonSchema> {
+  const keys = Object.keys(value);
+  const open = schemas.map((each) => each.additionalProperties).find(isSchema);
+  if (open !== undefined) return Object.fromEntries(keys.map((key) => [key, open]));
+  const fitting = schemas.find(
+    ({ properties }) =>
+      properties !== undefined && keys.every((key) => Object.hasOwn(properties, key)),
+  );
+  return Object.fromEntries(
+    Object.entries(fitting?.properties ?? {}).flatMap(([key, field]) =>
+      isSchema(field) ? [[key, field] as const] : [],
+    ),
+  );
+}
+
+/** Converts the text of a variable or flag if the schema expects a number or a boolean. */
+function inItsType(schemas: readonly JsonSchema[], value: unknown): unknown {
+  const types = schemas.map(({ type }) => type);
+  if (typeof value !== "string") return value;
+  if (types.includes("integer") && /^\d+$/.test(value)) return Number(value);
+  return types.includes("boolean") && /^(?:true|false)$/.test(value) ? value === "true" : value;
+}
+
+function isSecret(reference: string): boolean {
+  return [...reference.matchAll(REFERENCE)].some(
+    ([, name = ""]) => name === "file" || mentionsSecret(name),
+  );
+}
+
+/** Whether a route sets a header such as `Authorization` or `X-Api-Key` to this fixed value. */
+function isSecretHeader(path: YamlPath, value: string): boolean {
+  const name = String(path.at(-1));
+  return isHeaderValue(path) && namesSecret(name) && headerTemplate(value).fixed;
+}
+
+/** Masks the defaults in a reference, which are secrets, too. */
+function withoutDefaults(reference: string): string {
+  const masked = maskSecrets(reference);
+  return masked.replaceAll(REFERENCE, (all, name: string, form: string | undefined, rest: string) =>
+    form === undefined || rest === "" ? all : `\${${name}:-${MASKED}}`,
+  );
+}
+
+/** One value in force. */
+interface ValueInForce {
+  readonly key: string;
+  /** As written in a file, with secrets masked. */
+  readonly value: unknown;
+  /** `default`, or the source of the value. */
+  readonly origin: string;
+}
+
+export interface ConfigurationInForce {
+  readonly values: readonly ValueInForce[];
+  /** SHA-256 of keys and values, in base64url: equal in all pods with the same configuration, whatever the origins. */
+  readonly hash: string;
+}
+
+/**
+ * Returns what a running process uses: the latest configuration, except for the sections that wait for a restart, which
+ * stay as they were at start.
+ *
+ * @param pending the keys that wait for a restart.
+ */
+export function inForce(
+  start: Effective,
+  latest: Effective,
+  pending: readonly string[],
+): ConfigurationInForce {
+  const waiting = restartSections(pending);
+  const waits = ({ key }: ValueInForce): boolean =>
+    waiting.some((section) => key === section || key.startsWith(`${section}.`));
+  const values = [
+    ...valuesOf(latest).filter((value) => !waits(value)),
+    ...valuesOf(start).filter(waits),
+  ];
+  const entries = values.map(({ key, value }) => [key, value]);
+  return { values, hash: fingerprint(JSON.stringify(entries)) };
+}
+
+/** A value before and after; undefined if there was none. Secrets are masked. */
+export interface ValueChange {
+  readonly key: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** Returns the values that differ between two configurations, in the order of the later one. */
+export function changedValues(
+  before: readonly ValueInForce[],
+  after: readonly ValueInForce[],
+): ValueChange[] {
+  const old = new Map(before.map(({ key, value }) => [key, value]));
+  const changes = after.flatMap(({ key, value }) =>
+    isDeepStrictEqual(old.get(key), value) ? [] : [{ key, before: old.get(key), after: value }],
+  );
+  const kept = new Set(after.map(({ key }) => key));
+  const removed = before.filter(({ key }) => !kept.has(key));
+  return [
+    ...changes,
+    ...removed.map(({ key, value }) => ({ key, before: value, after: undefined })),
+  ];
+}
+
+function valuesOf({ values }: Effective): ValueInForce[] {
+  return values.map(({ path, value, origin }) => ({ key: pathName(path), value, origin }));
+}

@@ -1,0 +1,110 @@
+import { z } from "zod";
+import { isRequestValue } from "../../policy/remote/request-template.ts";
+import {
+  apiServer,
+  byKind,
+  entryName,
+  line,
+  onError,
+  remoteAccess,
+  remoteTimes,
+  remoteUrl,
+  text,
+} from "../fields.ts";
+import type { AuthorizerKindName } from "../../policy/remote/authorizer-kinds.ts";
+import {
+  listAt,
+  mappingAt,
+  type PathProblem,
+  type Section,
+  unknownIssuers,
+  type Written,
+} from "../written.ts";
+
+/** The section `authorization`: servers that authorize callers. */
+export const authorization: Section = {
+  rules: [reviewProblems],
+};
+
+const REFERENCE = /\$\{([^{}]*)\}/g;
+
+function attribute() {
+  return line()
+    .refine((value) => {
+      const known = (all: string, word: string): string => (isRequestValue(word) ? "" : all);
+      return !value.replaceAll(REFERENCE, known).includes("${");
+    }, "contains a ${…} that is neither ${query:NAME} nor ${header:NAME}")
+    .exactOptional();
+}
+
+function resource() {
+  return z
+    .strictObject({
+      group: attribute().describe("API group; empty for the core group"),
+      version: attribute().describe("Version of the API"),
+      resource: attribute().describe("Resource, in the plural"),
+      subresource: attribute().describe("Subresource"),
+      namespace: attribute().describe(
+        "Namespace; like all of these, it may contain ${query:NAME} and ${header:NAME}",
+      ),
+      name: attribute().describe("Name of the object"),
+    })
+    .exactOptional()
+    .describe("What the caller must be allowed to use; default: the path of the request");
+}
+
+function subjectAccessReview() {
+  return z.strictObject({
+    kind: z.literal("subjectAccessReview").describe("Asks Kubernetes RBAC"),
+    apiServer: apiServer(),
+    ...remoteAccess(),
+    issuers: z
+      .array(text())
+      .min(1)
+      .exactOptional()
+      .describe("Issuers whose subjects are users of the cluster; default: those with tokenReview"),
+    resource: resource(),
+    ...remoteTimes({ timeout: "2s", cache: "30s", kind: "subjectAccessReview" }),
+    onError: onError(),
+  });
+}
+
+function http() {
+  return z.strictObject({
+    kind: z.literal("http").describe("Asks an HTTP server, such as Open Policy Agent"),
+    url: remoteUrl().describe(
+      "URL to which Sallyport sends { method, path, host, subject, groups, … }",
+    ),
+    ...remoteAccess(),
+    ...remoteTimes({ timeout: "500ms", cache: "0s", kind: "http" }),
+    onError: onError(),
+  });
+}
+
+/** The servers that authorize callers. */
+export function authorizationSection() {
+  const kinds = {
+    subjectAccessReview: subjectAccessReview(),
+    http: http(),
+  } satisfies Record<AuthorizerKindName, z.ZodObject>;
+  return z
+    .record(entryName(), byKind<(typeof kinds)[AuthorizerKindName]>(kinds))
+    .default({})
+    .describe("Servers that authorize callers, by name, for routes with authorize");
+}
+
+/** Checks that each SubjectAccessReview has known issuers. */
+function reviewProblems(written: Written): PathProblem[] {
+  const { whole } = written;
+  const trusted = listAt(whole, "tokens", "trusted");
+  const reviewed = trusted.some((entry) => mappingAt(entry)["tokenReview"] !== undefined);
+  return Object.entries(mappingAt(whole, "authorization")).flatMap(([name, entry]) => {
+    const { kind, issuers } = mappingAt(entry);
+    const path = ["authorization", name];
+    if (kind !== "subjectAccessReview") return [];
+    if (issuers !== undefined) return unknownIssuers(issuers, [...path, "issuers"], written);
+    const message =
+      "needs issuers: without tokenReview, it is unknown which issuer's subjects are users of the cluster";
+    return reviewed ? [] : [{ path, message }];
+  });
+}

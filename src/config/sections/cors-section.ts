@@ -1,0 +1,60 @@
+import { z } from "zod";
+import { duration, flag, headerName, isHost, METHOD, refuse } from "../fields.ts";
+
+/** The section `cors`. */
+const ORIGIN = /^(https?):\/\/(\*\.)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
+
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: "80", https: "443" };
+
+/** Whether a text is an origin as browsers send it: in lower case, without a path, and without the default port. */
+function isOrigin(text: string): boolean {
+  const [, scheme = "", , host = "", port = "1"] = ORIGIN.exec(text) ?? [];
+  if (host === "" || Number(port) < 1 || Number(port) > 65_535) return false;
+  return (host.startsWith("[") || isHost(host)) && DEFAULT_PORTS[scheme] !== port;
+}
+
+const headerNames = () => z.array(headerName());
+
+/** The section `cors`. */
+export function corsSection() {
+  return z
+    .strictObject({
+      origins: z
+        .array(
+          z
+            .string()
+            .refine(
+              (text) => text === "*" || isOrigin(text),
+              "must be an origin such as https://app.example.com, https://*.example.com, or *",
+            ),
+        )
+        .min(1)
+        .describe(
+          "Origins whose scripts may send requests; https://*.example.com matches one label, * is every origin",
+        ),
+      methods: z
+        .array(z.string().regex(METHOD, "must be a method in upper case"))
+        .min(1)
+        .exactOptional()
+        .describe("Methods that they may use; default: those of the routes"),
+      headers: headerNames()
+        .default(["Authorization", "Content-Type"])
+        .describe("Request headers that they may send"),
+      exposeHeaders: headerNames()
+        .default(["X-Request-Id"])
+        .describe("Headers of the backend's responses that they may read"),
+      credentials: flag(false).describe(
+        "Whether browsers send cookies and client certificates with these requests",
+      ),
+      maxAge: duration()
+        .prefault("10m")
+        .describe("How long a browser caches the response to a preflight"),
+    })
+    .superRefine(({ origins, headers, exposeHeaders, methods = [], credentials }, context) => {
+      if (!credentials) return;
+      for (const [key, list] of Object.entries({ origins, headers, exposeHeaders, methods })) {
+        if (!list.includes("*")) continue;
+        refuse(context, "must not contain * with credentials: name each one", { path: [key] });
+      }
+    });
+}

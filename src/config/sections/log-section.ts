@@ -1,0 +1,99 @@
+import { z } from "zod";
+import { ACCESS_FIELDS, fieldSource, isSecretHeader } from "../../observe/log/access-log.ts";
+import { claimName, refuse, TOKEN } from "../fields.ts";
+import {
+  listAt,
+  mappingAt,
+  type PathProblem,
+  type Section,
+  textAt,
+  type Written,
+} from "../written.ts";
+
+/** The section `log`. */
+export const log: Section = {
+  rules: [loggedTokenProblems],
+  atStart: [{ key: "log.level" }, { key: "log.format" }, { key: "log.access" }],
+};
+
+/** Names that every log store can index. */
+const FIELD = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+
+const OWN: readonly string[] = ACCESS_FIELDS;
+
+const MOST_FIELDS = 32;
+
+/** Names of inherited properties, such as `constructor`, exist in every object and are therefore refused. */
+const isPlainName = (name: string): boolean => !(name in {});
+
+export function logSection() {
+  return z
+    .strictObject({
+      level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Minimum level"),
+      format: z
+        .enum(["json", "pretty", "auto"])
+        .default("auto")
+        .describe("auto means pretty on a terminal, json elsewhere"),
+      access: z
+        .enum(["all", "errors", "none"])
+        .default("all")
+        .describe("Which requests get an access line; errors means a status of 400 and more"),
+      fields: z
+        .record(fieldName(), source())
+        .refine(
+          (fields) => Object.keys(fields).length <= MOST_FIELDS,
+          `must not have more than ${MOST_FIELDS} fields`,
+        )
+        .default({})
+        .describe(
+          "Further fields of the access line, each with its source, header:User-Agent or claim:tenant. Values are cut at 512 characters, and secrets in them are masked",
+        ),
+    })
+    .prefault({})
+    .describe("The log on standard output");
+}
+
+function fieldName() {
+  return z
+    .string()
+    .regex(FIELD, "must be a name of letters, digits and _")
+    .refine((name) => !OWN.includes(name), "is a field of every access line: choose another name")
+    .refine(isPlainName, "is taken: choose another name");
+}
+
+function source() {
+  const form = "must be header:NAME or claim:NAME, as in header:User-Agent";
+  return z
+    .string({ error: form })
+    .describe("header:NAME or claim:NAME")
+    .superRefine((written, context) => {
+      const message = problemOf(written);
+      if (message !== undefined) refuse(context, message);
+    });
+
+  function problemOf(written: string): string | undefined {
+    const found = fieldSource(written);
+    if (found === undefined) return form;
+    if (found.kind === "claim") return claimName().safeParse(found.name).error?.issues[0]?.message;
+    if (!TOKEN.test(found.name)) return "must be header: with the name of a header";
+    return isSecretHeader(found.name)
+      ? "names a header that carries a secret, which is never logged"
+      : undefined;
+  }
+}
+
+/** Checks that no field of the access line is a header from which a route reads tokens. */
+function loggedTokenProblems({ whole, routes }: Written): PathProblem[] {
+  const withTokens = new Set(
+    routes
+      .flatMap(({ tokenFrom }) => listAt(tokenFrom))
+      .map((place) => textAt(place, "header")?.toLowerCase()),
+  );
+  const message = "names a header that tokens are taken from, which is never logged";
+  return Object.entries(mappingAt(whole, "log", "fields")).flatMap(([field, written]) => {
+    const source = fieldSource(textAt(written) ?? "");
+    return source?.kind === "header" && withTokens.has(source.name.toLowerCase())
+      ? [{ path: ["log", "fields", field], message }]
+      : [];
+  });
+}

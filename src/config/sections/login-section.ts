@@ -1,0 +1,88 @@
+import { z } from "zod";
+import { duration, whole } from "../fields.ts";
+
+/** The section `login`. */
+const failures = () => whole(1, 1_000_000);
+
+/** The default limit of an address, as a multiple of `attempts`: users behind one gateway share an address. */
+const NAMES_BEHIND_AN_ADDRESS = 10;
+
+function throttle() {
+  return z
+    .strictObject({
+      attempts: failures()
+        .default(5)
+        .describe("Failures of one name from one address that lead to a ban"),
+      within: duration().prefault("2m").describe("Period in which failures count"),
+      ban: duration().prefault("5m").describe("Length of the ban"),
+      ...sharedLimits(),
+    })
+    .transform(({ address, ...throttle }) => ({
+      ...throttle,
+      address: {
+        attempts: address.attempts ?? throttle.attempts * NAMES_BEHIND_AN_ADDRESS,
+        within: address.within ?? throttle.within,
+        ban: address.ban ?? throttle.ban,
+      },
+    }))
+    .prefault({})
+    .describe("Slows down password guessing");
+}
+
+/** The limits that apply to several names or addresses together. */
+function sharedLimits() {
+  return {
+    address: z
+      .strictObject({
+        attempts: failures()
+          .exactOptional()
+          .describe("Failures that lead to a ban; default: ten times throttle.attempts"),
+        within: duration()
+          .exactOptional()
+          .describe("Period in which failures count; default: throttle.within"),
+        ban: duration().exactOptional().describe("Length of the ban; default: throttle.ban"),
+      })
+      .prefault({})
+      .describe("Limits for one address, or IPv6 /64, over all names"),
+    account: z
+      .strictObject({
+        attempts: failures()
+          .default(100)
+          .describe(
+            "Consecutive failures, from any address, after which an unknown address gets three attempts",
+          ),
+        within: duration().prefault("24h").describe("Time without a failure that resets the count"),
+      })
+      .prefault({})
+      .describe("Limits for one name, over all addresses"),
+    global: z
+      .strictObject({
+        attempts: failures()
+          .default(300)
+          .describe("Failures from addresses that are new to the name"),
+        within: duration()
+          .prefault("1m")
+          .describe(
+            "Period in which failures count; above the limit, attempts are refused for a moment",
+          ),
+      })
+      .prefault({})
+      .describe("Limits for all names and addresses together"),
+  };
+}
+
+export function loginSection() {
+  return z
+    .strictObject({
+      throttle: throttle(),
+      hashing: z
+        .strictObject({
+          concurrency: whole(1, 64).default(2).describe("Threads that hash passwords"),
+          queue: whole(0, 100_000).default(32).describe("Logins that may wait for a thread"),
+        })
+        .prefault({})
+        .describe("Resources for checking passwords"),
+    })
+    .prefault({})
+    .describe("POST /api/authenticate");
+}

@@ -1,0 +1,241 @@
+import type { TokenPlace } from "../../core/request/token-place.ts";
+import { z } from "zod";
+import { claimName, headerName, refuse, text, TOKEN } from "../fields.ts";
+import type { Requirements } from "../../core/route/route.ts";
+import {
+  type Mapping,
+  mappingAt,
+  type PathProblem,
+  textAt,
+  unknownIssuers,
+  unknownName,
+  type Written,
+} from "../written.ts";
+import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
+
+/** The keys of a route about its callers: tokens, requirements, authorization, assertions. */
+
+/** The keys that concern the callers. */
+export function accessKeys() {
+  return {
+    auth: z
+      .enum(["required", "optional", "none"])
+      .default("required")
+      .describe(
+        "Whether a token is required. optional lets requests without a token pass as anonymous, but refuses invalid tokens (401); none makes the route public",
+      ),
+    tokenFrom: tokenPlaces().exactOptional(),
+    mode: z
+      .enum(["enforce", "monitor"])
+      .default("enforce")
+      .describe(
+        "monitor refuses nothing: requests that it would refuse are counted and forwarded without identity headers",
+      ),
+    require: requirements().exactOptional().describe("Further requirements on the caller (403)"),
+  };
+}
+
+/** Fields that frame or route the message, or that contain more than one value. */
+const NO_PLACE =
+  /^(?:connection|content-.*|cookie|expect|forwarded|host|keep-alive|origin|proxy-.*|sec-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*)$/i;
+
+function tokenPlaces() {
+  const place = z
+    .strictObject({
+      header: headerName()
+        .refine((name) => !NO_PLACE.test(name), "must be a header that can carry a token")
+        .exactOptional()
+        .describe("Header; Authorization requires the prefix Bearer, in others it is optional"),
+      cookie: z
+        .string()
+        .regex(TOKEN, "must be the name of a cookie")
+        .exactOptional()
+        .describe(
+          "Cookie; WebSockets and requests that change something must come from the same origin",
+        ),
+      query: text()
+        .refine((name) => !/[&=#+%\s]/.test(name), "must be a name without & = # + % and blanks")
+        .exactOptional()
+        .describe("Query parameter; proxies in front and browser histories can see it"),
+      websocketProtocol: z
+        .boolean()
+        .refine((looks) => looks, "must be true, or left out")
+        .exactOptional()
+        .describe(
+          "Subprotocol that a WebSocket offers: base64url.bearer.authorization.k8s.io.<token>, or bearer, <token>",
+        ),
+    })
+    .transform(({ header, cookie, query, websocketProtocol }, context): TokenPlace => {
+      const given = [
+        ...(header === undefined ? [] : [{ header }]),
+        ...(cookie === undefined ? [] : [{ cookie }]),
+        ...(query === undefined ? [] : [{ query }]),
+        ...(websocketProtocol === undefined ? [] : [{ websocketProtocol: true as const }]),
+      ];
+      const [first] = given;
+      if (first !== undefined && given.length === 1) return first;
+      return refuse(context, "needs one of header, cookie, query and websocketProtocol");
+    });
+  return z
+    .array(place)
+    .min(1)
+    .refine(areDifferent, "must not name a place twice")
+    .describe(
+      "Where the token may be; a request with two tokens gets 401. Sallyport removes the token before forwarding. Default: only the Authorization header",
+    );
+}
+
+function areDifferent(places: readonly TokenPlace[]): boolean {
+  const names = places.map((place) =>
+    JSON.stringify("header" in place ? { header: place.header.toLowerCase() } : place),
+  );
+  return new Set(names).size === names.length;
+}
+
+/** RFC 6749 §3.3. */
+const SCOPE = /^[!#-[\]-~]+$/;
+
+/** A value with which a claim is compared, by value and type. */
+const scalar = () =>
+  z.union([text(), z.number(), z.boolean()], {
+    error: "must be a text, a number, true or false",
+  });
+
+function requirements() {
+  const keys = {
+    groups: names("group", text).exactOptional().describe("Groups of the caller"),
+    scopes: names("scope", scope)
+      .exactOptional()
+      .describe("Scopes of the token, in scope or scp: a string separated by spaces, or a list"),
+    claims: z
+      .array(claim())
+      .min(1)
+      .exactOptional()
+      .describe("Claims of the token; every entry must hold. A list must contain the value"),
+    issuers: z
+      .array(text())
+      .min(1)
+      .exactOptional()
+      .describe("The token must come from one of these issuers"),
+  } satisfies Record<keyof Requirements, z.ZodType>;
+  const known = Object.keys(keys)
+    .join(", ")
+    .replace(/, (?=\w+$)/, " or ");
+  return z
+    .strictObject(keys)
+    .refine((require) => Object.keys(require).length > 0, `must require something: ${known}`);
+}
+
+function scope() {
+  return z.string().regex(SCOPE, "must be a scope: no blanks, quotes or backslashes");
+}
+
+function names(what: string, name: () => z.ZodString) {
+  return z
+    .strictObject(
+      {
+        any: z.array(name()).min(1).exactOptional().describe("The caller needs one of these"),
+        all: z.array(name()).min(1).exactOptional().describe("The caller needs all of these"),
+      },
+      {
+        error: ({ code, input }) =>
+          code === "invalid_type" && (Array.isArray(input) || typeof input === "string")
+            ? `must say whether one or every ${what} is needed: write { any: [admin] } or { all: [admin] }`
+            : undefined,
+      },
+    )
+    .refine(({ any, all }) => any !== undefined || all !== undefined, "needs any or all");
+}
+
+function claim() {
+  return z
+    .strictObject({
+      claim: claimName().describe("Name of the claim; a.b means b in the object a"),
+      any: z.array(scalar()).min(1).exactOptional().describe("Its value must be one of these"),
+      all: z
+        .array(scalar())
+        .min(1)
+        .exactOptional()
+        .describe("Its value must be a list that contains all of these"),
+      equals: scalar().exactOptional().describe("Its value must be this"),
+    })
+    .refine(
+      ({ any, all, equals }) => any !== undefined || all !== undefined || equals !== undefined,
+      "needs any, all or equals",
+    );
+}
+
+/** The key of a route. */
+export function routeAuthorize() {
+  return text()
+    .exactOptional()
+    .describe(
+      "Name of the entry in authorization that must allow the request, after require (403)",
+    );
+}
+
+/** The key of a route. */
+export function routeAssertion() {
+  return z
+    .boolean()
+    .exactOptional()
+    .describe("Whether the backend gets a signed assertion about the caller: tokens.assertion");
+}
+
+/** Reports keys that need an authenticated caller, on routes where the caller may be anonymous. */
+export function accessProblems(route: Mapping, at: YamlPath): PathProblem[] {
+  const { auth } = route;
+  if (auth !== "none" && auth !== "optional") return [];
+  const useless = (key: string, message: string): PathProblem[] =>
+    route[key] === undefined ? [] : [{ path: [...at, key], of: "key", message }];
+  if (auth === "optional") {
+    return useless(
+      "require",
+      "does not protect with auth: optional: a request without a token passes",
+    );
+  }
+  const message = "must not be subject with auth: none, where callers are unknown";
+  const bySubject = ["rateLimit", "concurrency"]
+    .filter((key) => textAt(route, key, "by") === "subject")
+    .map((key) => ({ path: [...at, key, "by"], message }));
+  return [
+    ...useless("require", "has no effect with auth: none, where the caller is unknown"),
+    ...useless("tokenFrom", "has no effect with auth: none, which ignores tokens"),
+    ...(route["mode"] === "monitor"
+      ? useless("mode", "has no effect with auth: none, which refuses nobody")
+      : []),
+    ...bySubject,
+  ];
+}
+
+/** Checks that a route names an existing entry of `authorization`, and has callers to authorize. */
+export function authorizeProblems(route: Mapping, at: YamlPath, { whole }: Written): PathProblem[] {
+  const name = textAt(route, "authorize");
+  const names = Object.keys(mappingAt(whole, "authorization"));
+  const path = [...at, "authorize"];
+  if (name === undefined) return [];
+  if (!names.includes(name)) {
+    return unknownName(name, names, path, "names an entry of authorization that does not exist");
+  }
+  if ((route["auth"] ?? "required") === "required") return [];
+  return [
+    { path, message: "needs auth: required: without a token, there is no caller to authorize" },
+  ];
+}
+
+/** Checks that assertions for a route can be made. */
+export function assertionProblems(route: Mapping, at: YamlPath, { whole }: Written): PathProblem[] {
+  if (route["assertion"] !== true) return [];
+  const path = [...at, "assertion"];
+  if (mappingAt(whole, "tokens")["assertion"] === undefined) {
+    return [{ path, message: "needs tokens.assertion" }];
+  }
+  if (route["auth"] !== "none") return [];
+  return [{ path, message: "needs a caller, and a route with auth: none has no caller" }];
+}
+
+/** Reports issuers that a route requires although their tokens are not accepted. */
+export function requiredIssuerProblems(route: Mapping, at: YamlPath, written: Written) {
+  const { issuers } = mappingAt(route, "require");
+  return unknownIssuers(issuers, [...at, "require", "issuers"], written);
+}

@@ -1,0 +1,345 @@
+import { BlockList, isIP, isIPv6 } from "node:net";
+import { networkInterfaces } from "node:os";
+import { z } from "zod";
+import {
+  duration,
+  filePath,
+  flag,
+  headerName,
+  listen,
+  network,
+  refuse,
+  size,
+  sizeOrUnlimited,
+  whole,
+} from "../fields.ts";
+import { foldedName } from "../../lib/http/header-values.ts";
+import { comesFromProxies } from "../../upstream/headers/header-names.ts";
+import { UNDERSCORE_HEADERS } from "../../core/request/underscore-headers.ts";
+import { MAX_HEADER_FIELDS } from "../../server/request/intake.ts";
+import { listAt, mappingAt, type PathProblem, type Section, type Written } from "../written.ts";
+import { addressOf } from "./upstreams-section.ts";
+import type { Configuration } from "../configuration.ts";
+
+/** The section `server`: the listener for clients. */
+export const server: Section = {
+  rules: [proxyProblems],
+  rulesOfValid: [ownListenerProblems],
+  atStart: [
+    { key: "server.listen" },
+    { key: "server.workers" },
+    { key: "server.proxyProtocol" },
+    { key: "server.limits.headerBytes" },
+    // TLS handshakes alone keep the old one.
+    { key: "server.timeouts.header", keeps: false },
+    { key: "server.tls.mode", keeps: "server.tls" },
+    { key: "server.tls.clientCertificates.mode", keeps: "server.tls.clientCertificates" },
+  ],
+};
+
+/** The address on which clients are served by default. */
+export const CLIENTS_LISTEN = "0.0.0.0:8443";
+
+function clientTimeouts() {
+  return z
+    .strictObject({
+      header: duration().prefault("10s").describe("Time for the head of a request"),
+      request: duration().prefault("5m").describe("Time for the whole request, including its head"),
+      keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
+    })
+    .prefault({})
+    .describe("Time limits for clients");
+}
+
+function drain() {
+  return z
+    .strictObject({
+      delay: duration({ min: 0 })
+        .prefault("5s")
+        .describe(
+          "Time during which Sallyport still serves new requests after readiness has failed",
+        ),
+      timeout: duration({ min: 0 })
+        .prefault("20s")
+        .describe("Time that running requests then have to finish"),
+    })
+    .prefault({})
+    .describe("How Sallyport shuts down");
+}
+
+export function serverSection() {
+  return z
+    .strictObject(
+      {
+        listen: listen()
+          .prefault(CLIENTS_LISTEN)
+          .describe("Address and port for clients; port 0 means any free port"),
+        tls: serverTls().describe(
+          "Certificate and key; { selfSigned: true } for development; off behind a mesh that provides TLS",
+        ),
+        workers: whole(0, 512)
+          .default(1)
+          .describe("Threads that serve clients; 0 means one per core"),
+        trustedProxies: z
+          .array(network())
+          .default([])
+          .describe(
+            "Networks of proxies whose X-Forwarded-* headers are trusted; X-Forwarded-For names the client",
+          ),
+        trustedHeaders: z
+          .array(
+            headerName().refine(
+              (name) => comesFromProxies(foldedName(name)),
+              "must be a header in which proxies report the original request or its client, such as X-Original-URI",
+            ),
+          )
+          .default([])
+          .describe(
+            "Further headers that reach the backend if a trusted proxy sends them, such as X-Forwarded-Prefix; it must not take them from its clients",
+          ),
+        ...protocols(),
+        limits: serverLimits(),
+        timeouts: clientTimeouts(),
+        drain: drain(),
+      },
+      {
+        error: ({ code, input }) =>
+          code === "invalid_type" && input === undefined
+            ? `is missing, and server.tls has no default: ${TLS_CHOICES}`
+            : undefined,
+      },
+    )
+    .describe("The listener for clients");
+}
+
+/**
+ * Returns a tenth of all connections, so that it takes at least ten clients to use all of them, but at least 10: a
+ * browser opens six.
+ */
+function defaultPerAddress(connections: number): number {
+  return Math.max(10, Math.ceil(connections / 10));
+}
+
+/** The protocols that clients and load balancers may use. */
+function protocols() {
+  return {
+    http2: flag(false).describe(
+      "Whether clients may speak HTTP/2 as well as HTTP/1.1; without TLS, by prior knowledge",
+    ),
+    proxyProtocol: z
+      .enum(["off", "accept"])
+      .default("off")
+      .describe(
+        "With accept, each connection from server.trustedProxies must begin with a PROXY protocol header, version 1 or 2",
+      ),
+    underscoreHeaders: z
+      .enum(UNDERSCORE_HEADERS)
+      .default("allow")
+      .describe(
+        "Header fields and trailers of requests with _ in their names: allow passes those that shadow no header of Sallyport's, drop removes all, reject answers 400",
+      ),
+  };
+}
+
+function serverLimits() {
+  return z
+    .strictObject({
+      headerBytes: size({ min: 1024, max: 1024 ** 2 })
+        .prefault("16KiB")
+        .describe("Maximum size of a request's head"),
+      headers: whole(1, MAX_HEADER_FIELDS).default(100).describe("Maximum number of header fields"),
+      bodyBytes: sizeOrUnlimited()
+        .prefault("10MiB")
+        .describe("Maximum size of a request's body, or unlimited"),
+      bufferedBytes: size({ min: 1024 ** 2 })
+        .prefault("64MiB")
+        .describe("Memory for data buffered for clients, in all threads together"),
+      streams: whole(1, 10_000)
+        .default(100)
+        .describe("Maximum number of concurrent requests on one HTTP/2 connection"),
+      connections: whole(1, 1_000_000)
+        .default(10_000)
+        .describe("Maximum number of open connections"),
+      connectionsPerAddress: whole(1, 1_000_000)
+        .exactOptional()
+        .describe(
+          "Maximum number per address, or IPv6 /64; trusted proxies are exempt. Default: a tenth of connections, at least 10",
+        ),
+    })
+    .transform((limits) => ({
+      ...limits,
+      connectionsPerAddress: limits.connectionsPerAddress ?? defaultPerAddress(limits.connections),
+    }))
+    .prefault({})
+    .describe("Limits for clients");
+}
+
+const TLS_CHOICES =
+  "give { certFile, keyFile }, or { selfSigned: true } for development, or off behind a mesh that provides TLS";
+
+function clientCertificates() {
+  return z
+    .strictObject({
+      mode: z
+        .enum(["optional", "required"])
+        .describe(
+          "required refuses clients without a certificate; an invalid certificate is always refused",
+        ),
+      caFile: filePath().describe(
+        "Authorities that issue the clients' certificates, PEM; reloaded when it changes",
+      ),
+    })
+    .describe("Requests certificates from clients; the subject goes to the backend");
+}
+
+function writtenTls() {
+  return z.strictObject({
+    certFile: filePath()
+      .exactOptional()
+      .describe("Certificate chain, PEM; reloaded when it changes"),
+    keyFile: filePath({ secret: true })
+      .exactOptional()
+      .describe("Private key, PEM; reloaded together with the certificate"),
+    minVersion: z
+      .enum(["TLSv1.2", "TLSv1.3"])
+      .exactOptional()
+      .describe("Oldest accepted TLS version; default: TLSv1.2"),
+    ticketKeyFile: filePath({ secret: true })
+      .exactOptional()
+      .describe(
+        "Key for session tickets, 48 random bytes in base64; replicas with the same key resume each other's sessions. Reloaded when it changes",
+      ),
+    selfSigned: z
+      .boolean()
+      .exactOptional()
+      .describe("Generates a certificate at start; only for development"),
+    clientCertificates: clientCertificates().exactOptional(),
+  });
+}
+
+type WrittenTls = z.output<ReturnType<typeof writtenTls>>;
+
+type ServerTls =
+  | (Pick<WrittenTls, "ticketKeyFile" | "clientCertificates"> &
+      Required<Pick<WrittenTls, "certFile" | "keyFile" | "minVersion">> & {
+        readonly mode: "files";
+      })
+  | (Pick<WrittenTls, "clientCertificates"> & { readonly mode: "selfSigned" })
+  | { readonly mode: "off" };
+
+/** `server.tls`: certificate and key, client certificates, and session resumption. */
+function serverTls() {
+  const mapping = writtenTls().transform(chosen);
+  // YAML 1.1 (Helm, for one) turns an unquoted `off` into false.
+  const off = z.literal(["off", false]).transform((): ServerTls => ({ mode: "off" }));
+  return z.union([mapping, off], {
+    error: ({ input }) =>
+      input === undefined ? `is missing: ${TLS_CHOICES}` : `is not valid: ${TLS_CHOICES}`,
+  });
+}
+
+function chosen(tls: WrittenTls, context: z.RefinementCtx): ServerTls {
+  const { certFile, keyFile, minVersion = "TLSv1.2", ticketKeyFile, selfSigned = false } = tls;
+  if (ticketKeyFile !== undefined && tls.clientCertificates !== undefined) {
+    return refuse(
+      context,
+      "has ticketKeyFile and clientCertificates: sessions of clients with a certificate cannot be resumed",
+    );
+  }
+  const named = certFile ?? keyFile ?? tls.minVersion ?? ticketKeyFile;
+  const client = tls.clientCertificates && { clientCertificates: tls.clientCertificates };
+  if (selfSigned && named === undefined) return { mode: "selfSigned", ...client };
+  if (!selfSigned && certFile !== undefined && keyFile !== undefined) {
+    const ticket = ticketKeyFile !== undefined && { ticketKeyFile };
+    return { mode: "files", certFile, keyFile, minVersion, ...ticket, ...client };
+  }
+  return refuse(
+    context,
+    selfSigned
+      ? "has files or a version in addition to selfSigned: choose one"
+      : `is not complete: ${TLS_CHOICES}`,
+  );
+}
+
+function proxyProblems({ whole }: Written): PathProblem[] {
+  const { proxyProtocol, trustedProxies, trustedHeaders } = mappingAt(whole, "server");
+  if (listAt(trustedProxies).length > 0) return [];
+  const needed = (key: string, message: string): PathProblem => ({
+    path: ["server", key],
+    message,
+  });
+  return [
+    ...(proxyProtocol === "accept"
+      ? [
+          needed(
+            "proxyProtocol",
+            "must not be accept without server.trustedProxies, which name the clients",
+          ),
+        ]
+      : []),
+    ...(listAt(trustedHeaders).length > 0
+      ? [
+          needed(
+            "trustedHeaders",
+            "has no effect without server.trustedProxies, which may send them",
+          ),
+        ]
+      : []),
+  ];
+}
+
+/**
+ * Reports targets that are a listener of this process: each request would loop until no connections are left. Names
+ * other than `localhost` are not resolved; loops through such names end with 508.
+ */
+function ownListenerProblems({ server, admin, upstreams }: Configuration): PathProblem[] {
+  const listeners = [
+    { key: "server.listen", ...server.listen },
+    ...(admin === "off" ? [] : [{ key: "admin.listen", ...admin.listen }]),
+  ].map((listener) => ({ ...listener, addresses: addressesOf(listener.host) }));
+  return Object.entries(upstreams).flatMap(([name, { targets }]) =>
+    targets.flatMap((target, index): PathProblem[] => {
+      const address = addressOf(target);
+      if (typeof address === "string") return [];
+      const own = listeners.find(
+        ({ port, addresses }) => port === address.port && isAmong(addresses, address.host),
+      );
+      if (own === undefined) return [];
+      const message = `is Sallyport itself, which listens there by ${own.key}: name the backend`;
+      return [{ path: ["upstreams", name, "targets", index], message }];
+    }),
+  );
+}
+
+/** Returns the addresses that reach a listener; for `0.0.0.0` and `::`, those of every interface. */
+function addressesOf(host: string): BlockList {
+  const addresses = new BlockList();
+  const add = (address: string): void =>
+    addresses.addAddress(address, isIPv6(address) ? "ipv6" : "ipv4");
+  if (host === "0.0.0.0" || host === "::") {
+    addresses.addSubnet("127.0.0.0", 8, "ipv4");
+    for (const address of ["::1", ...UNSPECIFIED]) add(address);
+    for (const { address } of Object.values(networkInterfaces()).flatMap((list) => list ?? [])) {
+      add(address);
+    }
+  } else {
+    for (const address of meanings(host)) add(address);
+    // Connecting to an unspecified address reaches the loopback.
+    if (isAmong(addresses, "localhost")) for (const address of UNSPECIFIED) add(address);
+  }
+  return addresses;
+}
+
+const UNSPECIFIED = ["0.0.0.0", "::"];
+
+function isAmong(addresses: BlockList, host: string): boolean {
+  return meanings(host).some((address) =>
+    addresses.check(address, isIPv6(address) ? "ipv6" : "ipv4"),
+  );
+}
+
+/** Returns the addresses of a host without a DNS look-up. */
+function meanings(host: string): string[] {
+  if (isIP(host) !== 0) return [host];
+  return host.toLowerCase() === "localhost" ? ["127.0.0.1", "::1"] : [];
+}

@@ -1,0 +1,98 @@
+import type { Section } from "../written.ts";
+import { z } from "zod";
+import { duration, flag, text } from "../fields.ts";
+import { caFile } from "./users-section.ts";
+import { SHARED_PARTS } from "../../core/shared-parts.ts";
+
+/** The section `shared`: the state that replicas share, and the server through which they share it. */
+export const shared: Section = { atStart: [{ key: "shared" }] };
+
+/** The section `shared`: the state that replicas share, and the server through which they share it. */
+export function sharedSection() {
+  return z
+    .strictObject({
+      kind: z.literal("redis").describe("The kind of server: Redis 7.0 or newer, or Valkey"),
+      url: text()
+        .refine(
+          isStateUrl,
+          "must be a URL such as rediss://user:password@host:6379/0, without a query",
+        )
+        .describe("URL of the server, with credentials if it requires any; redis:// is clear text"),
+      password: text()
+        .meta({ writeOnly: true })
+        .exactOptional()
+        .describe("Password, instead of one in the URL"),
+      caFile: caFile(),
+      ...servers(),
+      prefix: keyPrefix(),
+      timeout: duration({ min: 1, max: 5_000 })
+        .prefault("50ms")
+        .describe("Maximum time that a request waits for the server"),
+      share: z
+        .array(z.enum(SHARED_PARTS))
+        .min(1, "must name something to share")
+        .default([...SHARED_PARTS])
+        .describe("What the replicas share"),
+    })
+    .refine(
+      ({ url, password }) =>
+        password === undefined || !URL.canParse(url) || new URL(url).password === "",
+      { path: ["password"], message: "is in the URL, too: keep one of the two" },
+    )
+    .refine(({ sentinel, cluster }) => sentinel === undefined || !cluster, {
+      path: ["cluster"],
+      message: "cannot be combined with sentinel: keep one of the two",
+    })
+    .refine(({ nodes, sentinel, cluster }) => nodes.length === 0 || cluster || sentinel, {
+      path: ["nodes"],
+      message: "is for sentinels and clusters: set sentinel or cluster, too",
+    })
+    .refine(
+      ({ url, cluster }) => !cluster || !URL.canParse(url) || /^\/?0?$/.test(new URL(url).pathname),
+      { path: ["url"], message: "names a database, but a cluster has only database 0" },
+    )
+    .describe("State that replicas share through a server; without it, each counts for itself");
+}
+
+function keyPrefix() {
+  return z
+    .string()
+    .regex(/^[\w.:/-]{1,100}$/, "must be letters, digits and . : / - _")
+    .default("sallyport:")
+    .describe("Prefix of all keys; replicas with the same prefix share their state");
+}
+
+/** The keys for several servers: how to find the primary, or the node that has a key. */
+function servers() {
+  return {
+    sentinel: z
+      .strictObject({
+        name: z
+          .string()
+          .regex(/^[\w.-]{1,100}$/, "must be letters, digits and . - _")
+          .describe("Name of the primary, as in `sentinel monitor`"),
+        username: text().exactOptional().describe("User for the sentinels themselves"),
+        password: text()
+          .meta({ writeOnly: true })
+          .exactOptional()
+          .describe("Password for the sentinels themselves"),
+      })
+      .exactOptional()
+      .describe("`url` and `nodes` are sentinels, which say where the primary is"),
+    cluster: flag(false).describe(
+      "`url` and `nodes` are nodes of a cluster, which say where the keys are",
+    ),
+    nodes: z
+      .array(z.string().regex(/^(?:\[[\da-fA-F:.]+\]|[\w.-]{1,255}):\d{1,5}$/, "must be host:port"))
+      .max(100)
+      .default([])
+      .describe("Further sentinels or nodes, `host:port`, for when the one in `url` cannot answer"),
+  };
+}
+
+function isStateUrl(value: string): boolean {
+  if (!URL.canParse(value)) return false;
+  const { protocol, hostname, pathname, search, hash } = new URL(value);
+  const address = /^rediss?:$/.test(protocol) && hostname !== "" && /^\/?\d{0,2}$/.test(pathname);
+  return address && search === "" && hash === "";
+}

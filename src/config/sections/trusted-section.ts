@@ -1,0 +1,267 @@
+import { z } from "zod";
+import {
+  absolute,
+  apiServer,
+  claimName,
+  duration,
+  filePath,
+  flag,
+  refuse,
+  remoteAccess,
+  remoteTimes,
+  remoteUrl,
+  text,
+} from "../fields.ts";
+import { ASYMMETRIC_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
+import { TOKEN_CHECKS, type TokenCheckName } from "../../tokens/remote/token-check-kinds.ts";
+import type { KeySetAddress, TrustedIssuer } from "../../tokens/trusted/trusted-key-file.ts";
+import { isSafeRemoteUrl } from "../../lib/http/remote-request.ts";
+import { listAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
+
+/** The part of `tokens` about other issuers. */
+
+const ONE_WEEK = 7 * 24 * 3_600_000;
+
+const TEN_YEARS = 3660 * 24 * 3_600_000;
+
+function jwks() {
+  const source = z.strictObject({
+    url: remoteUrl().exactOptional().describe("URL of the key set"),
+    file: filePath({ readAgainBy: "reader" }).exactOptional().describe("File with the key set"),
+    ...remoteAccess(),
+    staleFor: duration({ min: 0, max: ONE_WEEK })
+      .exactOptional()
+      .describe(
+        "How long the last keys stay in use after they have expired if fetches fail; default: 24h",
+      ),
+    cacheFile: text()
+      .transform(absolute)
+      .exactOptional()
+      .describe("File that keeps the fetched keys across restarts; its directory must be writable"),
+  });
+  return z
+    .union([remoteUrl().describe("URL of the key set"), source], {
+      error: "must be a URL, or { url, … } or { file }",
+    })
+    .transform((written) => (typeof written === "string" ? { url: written } : written));
+}
+
+function audience() {
+  return z
+    .union([text(), z.array(text()).min(1)], { error: "must be a text or a list of texts" })
+    .describe("Expected aud of its tokens: one value, or a list of which one must match");
+}
+
+function claimsOfIssuer() {
+  return {
+    claims: z
+      .strictObject({
+        subject: claimName().exactOptional().describe("Claim with the caller's name; default: sub"),
+        groups: claimName()
+          .exactOptional()
+          .describe("Claim with the caller's groups, a list or a string; default: groups"),
+      })
+      .exactOptional()
+      .describe("Claims to use instead of sub and groups"),
+    types: z
+      .array(text())
+      .min(1)
+      .exactOptional()
+      .describe("Accepted typ, such as at+jwt; default: JWT, at+jwt, or none"),
+    maxLifetime: duration({ min: 1_000, max: TEN_YEARS })
+      .exactOptional()
+      .describe("Longest time from iat to exp; tokens without iat are then refused"),
+  };
+}
+
+/** An issuer other than Sallyport whose tokens are accepted. */
+export function trusted() {
+  return writtenIssuer().transform(issuerOf);
+}
+
+function writtenIssuer() {
+  return z.strictObject({
+    issuer: text().describe(
+      "Exact iss of its tokens; with introspection and tokenReview, a name for the issuer",
+    ),
+    audience: audience().exactOptional(),
+    discovery: flag(false).describe(
+      "Whether to find the key set through the issuer's /.well-known/openid-configuration",
+    ),
+    jwks: jwks()
+      .exactOptional()
+      .describe("The issuer's key set: a URL, { url } or { file }; with discovery, neither"),
+    algorithms: z
+      .array(z.enum(ASYMMETRIC_ALGORITHMS))
+      .min(1)
+      .exactOptional()
+      .describe("Accepted signature algorithms; algorithms with a shared secret are not allowed"),
+    ...tokenChecks(),
+    clockSkew: duration({ min: 0, max: 600_000 })
+      .prefault("60s")
+      .describe("Tolerated difference between the issuer's clock and this one"),
+    ...claimsOfIssuer(),
+  });
+}
+
+type WrittenIssuer = z.output<ReturnType<typeof writtenIssuer>>;
+
+type Common = Pick<WrittenIssuer, "issuer" | "clockSkew" | "claims">;
+
+/** Without the settings of a server that verifies tokens. */
+type Unchecked = { readonly [Kind in TokenCheckName]?: undefined };
+
+/** An issuer whose keys verify its tokens. */
+interface KeyedIssuer
+  extends
+    Common,
+    Unchecked,
+    Pick<WrittenIssuer, "types" | "maxLifetime">,
+    Pick<TrustedIssuer, "audience" | "jwks" | "algorithms"> {}
+
+/** An issuer whose tokens another server verifies, with the settings of one kind of server. */
+type AskedIssuer = Common &
+  Partial<Pick<WrittenIssuer, TokenCheckName>> & { readonly audience?: string | readonly string[] };
+
+function issuerOf(
+  written: WrittenIssuer,
+  context: z.RefinementCtx<WrittenIssuer>,
+): KeyedIssuer | AskedIssuer {
+  return isUnchecked(written) ? keyedIssuer(written, context) : askedIssuer(written, context);
+}
+
+function isUnchecked(written: WrittenIssuer): written is WrittenIssuer & Unchecked {
+  return TOKEN_CHECKS.every((kind) => written[kind] === undefined);
+}
+
+function askedIssuer(written: WrittenIssuer, context: z.RefinementCtx<WrittenIssuer>): AskedIssuer {
+  const kinds = TOKEN_CHECKS.filter((each) => written[each] !== undefined);
+  const [kind = "introspection", ...otherKinds] = kinds;
+  const { issuer, clockSkew, claims, audience: wanted, discovery, ...others } = written;
+  const unfit = Object.keys(others).filter((key) => !TOKEN_CHECKS.some((each) => each === key));
+  const misfits = [
+    ...unfit,
+    ...(discovery ? ["discovery"] : []),
+    ...otherKinds,
+    ...(["audience", "claims"] as const).filter(
+      (key) => written[key] !== undefined && !FITTING[kind].includes(key),
+    ),
+  ];
+  for (const key of misfits) {
+    refuse(context, `does not fit ${kind}`, { path: [key] });
+  }
+  return {
+    issuer,
+    clockSkew,
+    ...(claims === undefined ? {} : { claims }),
+    ...(wanted === undefined ? {} : { audience: wanted }),
+    [kind]: written[kind],
+  };
+}
+
+function keyedIssuer(
+  written: WrittenIssuer & Unchecked,
+  context: z.RefinementCtx<WrittenIssuer>,
+): KeyedIssuer {
+  const { discovery, jwks: source = {}, audience: wanted, algorithms, ...rest } = written;
+  const missing = (key: string): void =>
+    void context.issues.push({
+      code: "invalid_type",
+      expected: "string",
+      input: undefined,
+      path: [key],
+    });
+  if (wanted === undefined) missing("audience");
+  if (algorithms === undefined) missing("algorithms");
+  const keys = keySetIn(source, discovery, rest.issuer);
+  if (typeof keys === "string") {
+    const path = Object.keys(source).length === 0 ? [] : ["jwks"];
+    refuse(context, keys, { path });
+  }
+  if (wanted === undefined || algorithms === undefined || typeof keys === "string") return z.NEVER;
+  return { ...rest, audience: wanted, algorithms, jwks: keys };
+}
+
+type WrittenKeySet = KeySetAddress & { readonly file?: string };
+
+/** @returns the source of an issuer's keys, or what is wrong. */
+function keySetIn(
+  { file, ...address }: WrittenKeySet,
+  discovery: boolean,
+  issuer: string,
+): TrustedIssuer["jwks"] | string {
+  const sources = [discovery || undefined, address.url, file].filter((each) => each !== undefined);
+  if (sources.length !== 1) {
+    const others = TOKEN_CHECKS.join(", ").replace(/, (?=\w+$)/, " and ");
+    return `needs one of discovery: true, jwks.url, jwks.file, ${others}`;
+  }
+  if (discovery && !isSafeRemoteUrl(issuer)) {
+    return "can be discovered only if issuer is an https URL (http is for loopback alone)";
+  }
+  if (file === undefined) return address;
+  return Object.keys(address).length === 0
+    ? { file }
+    : "has jwks.file, which is not fetched: leave out the other keys of jwks";
+}
+
+/** The settings of each kind of server, by the key of an issuer. */
+function tokenChecks() {
+  return {
+    introspection: introspection(),
+    tokenReview: tokenReview(),
+  } satisfies Record<TokenCheckName, z.ZodType>;
+}
+
+/** The other keys of an issuer that fit each kind. */
+const FITTING: Readonly<Record<TokenCheckName, readonly ("audience" | "claims")[]>> = {
+  introspection: ["audience", "claims"],
+  // The API server decides about audiences and names.
+  tokenReview: [],
+};
+
+function introspection() {
+  const { caFile } = remoteAccess();
+  return z
+    .strictObject({
+      url: remoteUrl().describe("URL of the introspection endpoint"),
+      clientId: text().describe("Client id of Sallyport"),
+      clientSecret: text().describe("Client secret; use ${file:…}"),
+      caFile,
+      ...remoteTimes({ timeout: "2s", cache: "30s" }),
+    })
+    .exactOptional()
+    .describe("Token introspection (RFC 7662), for tokens that are not JWTs");
+}
+
+function tokenReview() {
+  return z
+    .strictObject({
+      apiServer: apiServer(),
+      ...remoteAccess(),
+      audiences: z
+        .array(text())
+        .default([])
+        .describe(
+          "Audiences, of which a token must have one; default: that of the API server itself",
+        ),
+      ...remoteTimes({ timeout: "2s", cache: "1m" }),
+    })
+    .exactOptional()
+    .describe("Kubernetes TokenReview, for every token that no other entry covers");
+}
+
+export function issuerProblems({ whole, issuers: [own] }: Written): PathProblem[] {
+  const trusted = listAt(whole, "tokens", "trusted").map((entry, index) => ({
+    issuer: textAt(entry, "issuer"),
+    path: ["tokens", "trusted", index, "issuer"],
+  }));
+  return [
+    ...trusted
+      .filter(({ issuer }) => issuer === own)
+      .map(({ path }) => ({ path, message: "is Sallyport's own issuer" })),
+    ...repeated(trusted, ({ issuer }) => issuer).map(({ path }) => ({
+      path,
+      message: "is listed twice",
+    })),
+  ];
+}

@@ -1,0 +1,70 @@
+import { z } from "zod";
+import { filePath, refuse, text, urlPath } from "../fields.ts";
+import { VERSION_FORM } from "../../core/version-source.ts";
+import {
+  type Environment,
+  NO_UPSTREAM,
+  type PathProblem,
+  type Section,
+  textAt,
+  unknownName,
+  type Written,
+} from "../written.ts";
+
+/** The section `version`. */
+export const version: Section = { rules: [versionProblems] };
+
+export function versionSection() {
+  return z
+    .strictObject({
+      text: z
+        .string()
+        .regex(VERSION_FORM, "must have the form major.minor.patch, such as 2.3.1")
+        .exactOptional()
+        .describe("The version itself"),
+      env: text().exactOptional().describe("Name of an environment variable with the version"),
+      file: filePath({ readAgainBy: "request" })
+        .exactOptional()
+        .describe("File with the version, read for every request"),
+      upstream: text().exactOptional().describe("Name of the upstream that returns the version"),
+      path: urlPath("plain").exactOptional().describe("Path at the upstream"),
+      field: text().exactOptional().describe("JSON field of its response; default: version"),
+    })
+    .transform(({ text: fixed, env, file, upstream, path, field }, context): VersionSource => {
+      const fromUpstream = upstream ?? path ?? field;
+      const given = [fixed, env, file, fromUpstream].filter((source) => source !== undefined);
+      if (given.length === 1) {
+        if (fixed !== undefined) return { text: fixed };
+        if (env !== undefined) return { env };
+        if (file !== undefined) return { file };
+        if (upstream !== undefined && path !== undefined)
+          return { upstream, path, field: field ?? "version" };
+      }
+      return refuse(
+        context,
+        "needs one of { text }, { env }, { file } and { upstream, path, field }",
+      );
+    })
+    .describe("The version of your API; default: Sallyport's own version");
+}
+
+type VersionSource =
+  | { readonly text: string }
+  | { readonly env: string }
+  | { readonly file: string }
+  | { readonly upstream: string; readonly path: string; readonly field: string };
+
+function versionProblems({ whole, upstreams }: Written, env: Environment): PathProblem[] {
+  const variable = textAt(whole, "version", "env");
+  const value = variable === undefined ? undefined : env[variable];
+  const upstream = textAt(whole, "version", "upstream");
+  const ofUpstream = unknownName(upstream, upstreams, ["version", "upstream"], NO_UPSTREAM);
+  if (variable === undefined || (value !== undefined && VERSION_FORM.test(value))) {
+    return ofUpstream;
+  }
+  const message =
+    value === undefined
+      ? "names an environment variable that is not set"
+      : "names an environment variable that is not major.minor.patch";
+  return [{ path: ["version", "env"], message }, ...ofUpstream];
+}
