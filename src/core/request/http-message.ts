@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
+import type { Http2Response } from "../../server/http2/http2-response.ts";
 import type { Permit } from "./permit.ts";
 import type { Transfer } from "./transfer.ts";
 
@@ -106,14 +106,7 @@ export function destroyUnlessRead(response: OutgoingResponse): void {
 }
 
 /** An HTTP/2 stream over which a client wants to open a WebSocket (RFC 8441). */
-export interface TunnelStream {
-  /** The bytes of both directions. */
-  readonly duplex: Duplex;
-  /** Sends the head that opens the tunnel, and returns its status. @param fields names and values, alternating. */
-  open(fields: string[]): number;
-  /** Resets the stream. */
-  abort(): void;
-}
+export type TunnelStream = ReturnType<Http2Response["tunnel"]>;
 
 /** A request to switch protocols. Its response is used if the switch is refused. */
 export interface UpgradeRequest {

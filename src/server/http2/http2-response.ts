@@ -1,6 +1,7 @@
+import type { Duplex } from "node:stream";
 import { EventEmitter } from "node:events";
 import type { ServerHttp2Stream } from "node:http2";
-import type { TrackedOutgoing, TunnelStream } from "../../core/request/http-message.ts";
+import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import { destroyStream, sendTrailers } from "../../lib/http/http2-ends.ts";
@@ -246,16 +247,20 @@ export class Http2Response
   }
 
   /** Returns the stream of an extended CONNECT (RFC 8441 §5), whose head opens the tunnel. */
-  tunnel(): TunnelStream {
+  tunnel() {
+    const duplex: Duplex = this.#stream;
     return {
-      duplex: this.#stream,
-      open: (fields) => {
+      /** The bytes of both directions. */
+      duplex,
+      /** Sends the head that opens the tunnel, and returns its status. @param fields names and values, alternating. */
+      open: (fields: string[]): number => {
         this.writeHead(OK, fields);
         this.#state = "sent";
         if (!this.destroyed) this.#stream.respond(this.#head);
         return OK;
       },
-      abort: () => this.abort(CANCEL),
+      /** Resets the stream. */
+      abort: (): void => this.abort(CANCEL),
     };
   }
 
