@@ -6,6 +6,7 @@ import { users, usersSection } from "./sections/users-section.ts";
 import { tokens, tokensSection } from "./sections/tokens-section.ts";
 import { shared, sharedSection } from "./sections/shared-section.ts";
 import { version, versionSection } from "./sections/version-section.ts";
+import { browser, browserSection } from "./sections/browser-section.ts";
 import { identity, identitySection } from "./sections/identity-section.ts";
 import { corsSection } from "./sections/cors-section.ts";
 import { authorization, authorizationSection } from "./sections/authorization-section.ts";
@@ -22,6 +23,7 @@ export const SECTIONS: readonly Section[] = [
   tokens,
   shared,
   version,
+  browser,
   identity,
   authorization,
   routes,
@@ -39,6 +41,7 @@ function fileSchema() {
     tokens: tokensSection(),
     shared: sharedSection().exactOptional(),
     version: versionSection().exactOptional(),
+    browser: browserSection().exactOptional(),
     identity: identitySection(),
     cors: corsSection()
       .exactOptional()
@@ -62,12 +65,21 @@ export function configurationSchema() {
 }
 
 function buildSchema() {
-  return fileSchema().transform(({ routes, ...rest }) => ({
+  return fileSchema().transform(({ routes, tokens, ...rest }) => ({
     ...rest,
+    tokens: { ...tokens, revocation: withLogout(tokens.revocation, rest.browser !== undefined) },
     routes: routes?.map((route) => withNetworks(route, rest.networks)) ?? [
       everythingTo(Object.keys(rest.upstreams)[0] ?? ""),
     ],
   }));
+}
+
+/** Who signs in with a browser signs out, too. */
+function withLogout<Revocation extends { logout?: boolean }>(
+  revocation: Revocation,
+  preset: boolean,
+): Revocation & { logout: boolean } {
+  return { ...revocation, logout: revocation.logout ?? preset };
 }
 
 type WrittenRoute = NonNullable<z.output<ReturnType<typeof routesSection>>>[number];

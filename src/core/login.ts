@@ -14,6 +14,11 @@ export interface LoginAnswer {
  * `login_queue_full` or `users_unavailable`.
  */
 export interface LoginService {
-  /** @param client the address of the client. */
-  logIn(username: string, password: string, client: string): Promise<LoginAnswer>;
+  /** @param client the address of the client. @param lifetimeMs of the token; by default that of `tokens.lifetime`. */
+  logIn(
+    username: string,
+    password: string,
+    client: string,
+    lifetimeMs?: number,
+  ): Promise<LoginAnswer>;
 }

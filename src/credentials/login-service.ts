@@ -43,7 +43,7 @@ const REASONS = {
 export function createLoginService(parts: LoginServiceParts): LoginService {
   const { credentials, throttle, issuer, turns, clock } = parts;
   return {
-    async logIn(username, password, client) {
+    async logIn(username, password, client, lifetimeMs) {
       const attempts = throttle.attemptsOf(username, client);
       let began = 0;
       const user = await turns
@@ -54,7 +54,7 @@ export function createLoginService(parts: LoginServiceParts): LoginService {
         .catch((error: unknown) => {
           throw error instanceof QueueFullError ? queueFull() : error;
         });
-      return { token: await issuer.issue(user, began) };
+      return { token: await issuer.issue(user, began, lifetimeMs) };
     },
   };
 }

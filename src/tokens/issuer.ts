@@ -22,14 +22,18 @@ export class TokenIssuer {
   }
 
   /**
-   * Issues a token that expires `lifetimeMs` after the second in which the password was verified.
+   * Issues a token that expires `lifetimeMs`, by default that of the options, after the second in which the password was verified.
    *
    * @param verifiedAt when the verification of the password began, in milliseconds since the epoch: `iat`. A revocation
    * or removal of the user since then ends the token.
    * @throws GateError `keys_unusable` if there is no usable key.
    */
-  async issue(user: User, verifiedAt: number): Promise<string> {
-    const { issuer, audience, lifetimeMs, keys, observer } = this.#options;
+  async issue(
+    user: User,
+    verifiedAt: number,
+    lifetimeMs = this.#options.lifetimeMs,
+  ): Promise<string> {
+    const { issuer, audience, keys, observer } = this.#options;
     const { signing } = keys;
     if (signing === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
     const { algorithm, kid, key } = signing;

@@ -18,6 +18,7 @@ describe("a valid file", () => {
         trustedProxies: [],
         trustedHeaders: [],
         underscoreHeaders: "allow",
+        ownPath: "/_sallyport",
         limits: {
           headerBytes: 16_384,
           headers: 100,

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { SAMPLE_STATUS } from "../../docs/pictures/sample-status.ts";
 import type { Status } from "../../src/core/status.ts";
-import { html } from "../../src/server/admin/status/html.ts";
+import { html } from "../../src/lib/text/html.ts";
 import { renderStatus } from "../../src/server/admin/status/render-status.ts";
 import { CONTENT_SECURITY_POLICY } from "../../src/server/admin/status/style.ts";
 import { bytes, relative, span } from "../../src/server/admin/status/words.ts";

@@ -103,12 +103,13 @@ export function forwardingOf(configuration: Configuration): HeaderSettings {
  * Which route's token a browser brings to `/api/logout` cannot be known from its path. Undefined for `Authorization` alone.
  * An endpoint opens no WebSocket.
  */
-export function endpointPlacesOf({ routes }: Configuration): TokenPlaces | undefined {
+export function endpointPlacesOf({ routes, browser }: Configuration): TokenPlaces | undefined {
   const byKey = new Map<string, TokenPlace>();
   for (const place of routes.flatMap(({ tokenFrom = [] }) => tokenFrom)) {
     const name = "header" in place ? { header: foldedName(place.header) } : place;
     if (!("websocketProtocol" in place)) byKey.set(JSON.stringify(name), place);
   }
+  if (browser !== undefined) byKey.set("", { cookie: browser.cookie });
   byKey.delete(JSON.stringify({ header: AUTHORIZATION }));
   if (byKey.size === 0) return undefined;
   return new TokenPlaces([{ header: "Authorization" }, ...byKey.values()]);
@@ -169,12 +170,12 @@ const newRateLimit: RateLimitSource = (_route, settings) =>
   new RateLimit(settings, localArrivalTimes(systemClock));
 
 export function routesOf(
-  { routes, server: { limits } }: Configuration,
+  { routes, browser, server: { limits } }: Configuration,
   rateLimitFor: RateLimitSource = newRateLimit,
   concurrencyFor: ConcurrencySource = newConcurrency,
 ): Route[] {
   return routes.map((row) => ({
-    ...routeRow(row, limits),
+    ...routeRow(row, limits, browser?.cookie),
     ...(row.rateLimit === undefined
       ? {}
       : { rateLimit: rateLimitFor(row.name, rateLimitOf(row, row.rateLimit)) }),

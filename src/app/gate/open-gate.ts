@@ -16,6 +16,7 @@ import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts"
 import { authorize, claimsNeededBy, letPass } from "../../policy/authorize.ts";
 import { createRouteTable } from "../../policy/route-table.ts";
 import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/authenticate.ts";
+import { Sessions } from "../../server/browser/sessions.ts";
 import { LOGOUT_PATH, logoutEndpoint } from "../../server/endpoints/logout.ts";
 import { KEY_SET_PATH, keySetEndpoint } from "../../server/endpoints/key-set-endpoint.ts";
 import {
@@ -112,7 +113,15 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const authenticate = authenticateEndpoint({ logins, observer, clock, reading });
   const keySet = keySetEndpoint(() => publishedKeys(options));
   const { issuer, revocation } = configuration.tokens;
-  const logout = logoutEndpoint({ issuer, revoke: options.logOut, tokenFrom });
+  const sessions = sessionsFor(options);
+  const fields = sessions?.end;
+  const logout = logoutEndpoint({ issuer, revoke: options.logOut, tokenFrom, fields });
+  const findRoute = createRouteTable(
+    routes.map((route) => withAuthorizer(route, authorizers)),
+    () => {
+      throw ambiguous("header");
+    },
+  );
   // In the order in which a request meets them.
   const gate: Gate = {
     acquire: () => leased.acquire(),
@@ -122,19 +131,20 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
       [AUTHENTICATE_PATH, authenticate],
       ...VERSION_PATHS.map((path) => [path, version] as const),
       ...(revocation.logout ? [[LOGOUT_PATH, logout] as const] : []),
+      ...(sessions?.endpoints ?? []),
       ...(configuration.tokens.jwks.publish ? [[KEY_SET_PATH, keySet] as const] : []),
     ]),
-    findRoute: createRouteTable(
-      routes.map((route) => withAuthorizer(route, authorizers)),
-      () => {
-        throw ambiguous("header");
-      },
-    ),
+    findRoute:
+      sessions === undefined
+        ? findRoute
+        : (request) => (sessions.owns(request.matchPath) ? undefined : findRoute(request)),
+    nowhere: { auth: "required", tokenFrom: sessions && tokenFrom },
     tokens,
     describesRefusals: configuration.tokens.errorDescription,
     authorize,
     letPass,
     forwarder: kept.forwarder.value,
+    sessions,
     accessFields: accessFieldsOf(configuration),
     release: () => leased.release(),
   };
@@ -143,6 +153,26 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     for (const part of parts) part.release();
   });
   return leased;
+}
+
+/** Returns what people with browsers get, if they sign in here. */
+function sessionsFor(options: GateOptions): Sessions | undefined {
+  const { configuration, logins, observer, clock, reading = UNMETERED, logOut } = options;
+  const { browser, server, tokens } = configuration;
+  if (browser === undefined) return undefined;
+  const { cookie, page = { title: "Sallyport" }, lifetime = tokens.lifetime } = browser;
+  return new Sessions({
+    logins,
+    observer,
+    clock,
+    reading,
+    cookie,
+    lifetimeMs: lifetime,
+    ownPath: server.ownPath,
+    page: page === "off" ? undefined : page,
+    issuer: tokens.issuer,
+    revoke: logOut,
+  });
 }
 
 /** Returns the servers that authorize callers, by name. */

@@ -13,8 +13,9 @@ type Limits = Pick<Configuration["server"]["limits"], "bodyBytes">;
  * its fields in this order.
  *
  * @param limits those of the server: they apply where the route has none of its own.
+ * @param session the cookie of sessions, if people sign in with browsers.
  */
-export function routeRow(row: WrittenRoute, limits: Limits): Route {
+export function routeRow(row: WrittenRoute, limits: Limits, session?: string): Route {
   const { name, hosts, methods, auth, mode, upstream, forwardAuthorization, rewrite } = row;
   const { require, tokenFrom, headers, retry, mirror, timeouts, authorize } = row;
   return {
@@ -28,7 +29,7 @@ export function routeRow(row: WrittenRoute, limits: Limits): Route {
     ...(hosts && { hosts }),
     ...(methods && { methods }),
     ...(require && { require }),
-    ...(tokenFrom && { tokenFrom: new TokenPlaces(tokenFrom) }),
+    ...placesOf(tokenFrom, session),
     ...(rewrite && { rewrite }),
     ...headersOf(row),
     ...(headers && { headers: matchedHeaders(headers) }),
@@ -40,6 +41,17 @@ export function routeRow(row: WrittenRoute, limits: Limits): Route {
     ...(authorize !== undefined && { authorize }),
     ...(row.assertion === true && { assertion: true }),
   };
+}
+
+/** With sessions, the cookie counts wherever no places are named. */
+function placesOf(
+  written: WrittenRoute["tokenFrom"],
+  session: string | undefined,
+): Pick<Route, "tokenFrom"> {
+  const usual =
+    session === undefined ? undefined : [{ header: "Authorization" }, { cookie: session }];
+  const list = written ?? usual;
+  return list === undefined ? {} : { tokenFrom: new TokenPlaces(list, session) };
 }
 
 function pathOf(row: WrittenRoute): Route["path"] {

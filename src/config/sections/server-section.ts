@@ -12,7 +12,9 @@ import {
   size,
   sizeOrUnlimited,
   whole,
+  urlPath,
 } from "../fields.ts";
+import { OWN_PATH } from "./browser-section.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
 import { comesFromProxies } from "../../upstream/headers/header-names.ts";
 import { UNDERSCORE_HEADERS } from "../../core/request/underscore-headers.ts";
@@ -96,6 +98,12 @@ export function serverSection() {
           .default([])
           .describe(
             "Further headers that reach the backend if a trusted proxy sends them, such as X-Forwarded-Prefix; it must not take them from its clients",
+          ),
+        ownPath: urlPath("plain")
+          .refine((path) => /[^/]$/.test(path), "must not end with a slash")
+          .default(OWN_PATH)
+          .describe(
+            "Prefix of Sallyport's own pages, which are never forwarded while there are any",
           ),
         ...protocols(),
         limits: serverLimits(),

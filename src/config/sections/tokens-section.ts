@@ -62,7 +62,12 @@ function revocationSection() {
         .describe(
           "File that keeps logouts and other revocations across restarts; its directory must be writable",
         ),
-      logout: flag(false).describe("Whether POST /api/logout revokes the token that it carries"),
+      logout: z
+        .boolean()
+        .exactOptional()
+        .describe(
+          "Whether POST /api/logout revokes the token that it carries; default: true with browser, else false",
+        ),
       users: flag(true).describe(
         "Whether removing or disabling a user revokes the tokens that Sallyport issued to that user",
       ),

@@ -212,6 +212,7 @@ export type Reason =
   | ("throttled" | `throttled_${"address" | "account" | "global"}`)
   | `version_${"malformed" | "unreadable" | "unreachable"}`
   | ("upstream_queue_timeout" | "slow_client" | "client_gone")
+  | "session_too_large"
   | ("no_upstream" | "not_monitored" | "explained_only");
 
 /** The parts of a request head that two readers could interpret differently. */

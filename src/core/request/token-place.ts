@@ -34,6 +34,8 @@ export class TokenPlaces {
   readonly cookies: readonly string[];
   readonly queries: readonly string[];
   readonly websocketProtocol: boolean;
+  /** Whether one of them is the session cookie: then an `Authorization` of another scheme belongs to the application. */
+  readonly session: boolean;
   /** The `Authorization` header, if it is one of the places. */
   readonly authorization: TokenPlace | undefined;
   /** Whether some places are not `Authorization`, the only one that caches know to contain a token (RFC 9111 §3.5). */
@@ -41,9 +43,12 @@ export class TokenPlaces {
   /** The folded names of header fields, without `Authorization`. */
   readonly #headers: readonly string[];
 
-  constructor(list: readonly TokenPlace[]) {
+  /** @param session the name of the cookie of sessions, which never reaches a backend, even if it is no place here. */
+  constructor(list: readonly TokenPlace[], session?: string) {
     this.list = list;
-    this.cookies = list.flatMap((place) => ("cookie" in place ? [place.cookie] : []));
+    const cookies = list.flatMap((place) => ("cookie" in place ? [place.cookie] : []));
+    this.session = session !== undefined && cookies.includes(session);
+    this.cookies = session === undefined ? cookies : [...new Set([...cookies, session])];
     this.queries = list.flatMap((place) => ("query" in place ? [place.query] : []));
     this.websocketProtocol = list.some((place) => "websocketProtocol" in place);
     this.authorization = list.find(

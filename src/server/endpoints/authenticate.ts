@@ -2,7 +2,7 @@ import type { ClientReading } from "../listener/reading/fair-reading.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import type { Endpoint, EndpointCall } from "../request/gate.ts";
 import { type ErrorCode, GateError } from "../../core/request/errors.ts";
-import type { LoginService } from "../../core/login.ts";
+import type { LoginAnswer, LoginService } from "../../core/login.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { LoginResult } from "../../core/request/outcome.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -29,37 +29,53 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
     auth: "none",
     checkHead: checkLoginHead,
     async answer(call) {
-      const started = options.clock.monotonic();
-      options.reading.chargeLogin(call.incoming.socket);
-      let result: LoginResult = "error";
-      try {
-        const { username, password } = await readLogin(call);
-        const answer = await options.logins.logIn(username, password, call.request.client);
-        result = "success";
-        const { id, requestId } = call.request;
-        const envelope = { id, message: "Authentication succeeded", success: true, ...answer };
-        return envelopeAnswer(200, envelope, { requestId });
-      } catch (error) {
-        result = loginResult(error);
-        throw error;
-      } finally {
-        options.observer.loginFinished(result, (options.clock.monotonic() - started) / 1000);
-      }
+      const answer = await logInBy(options, call, async () => {
+        checkLoginHead(call.request, call.incoming);
+        return parseLoginRequest(await readLoginBody(call));
+      });
+      const { id, requestId } = call.request;
+      const envelope = { id, message: "Authentication succeeded", success: true, ...answer };
+      return envelopeAnswer(200, envelope, { requestId });
     },
   };
 }
 
-async function readLogin({
-  request,
-  incoming,
-  response,
-  transfer,
-}: EndpointCall): Promise<LoginRequest> {
-  checkLoginHead(request, incoming);
+/**
+ * Logs a user in, and counts the result.
+ *
+ * @param read reads the name and the password from the request.
+ * @param lifetimeMs of the token; by default that of `tokens.lifetime`.
+ * @throws GateError what `read` and the service throw.
+ */
+export async function logInBy(
+  { logins, observer, clock, reading }: AuthenticateOptions,
+  { request, incoming }: EndpointCall,
+  read: () => Promise<LoginRequest>,
+  lifetimeMs?: number,
+): Promise<LoginAnswer> {
+  const started = clock.monotonic();
+  reading.chargeLogin(incoming.socket);
+  let result: LoginResult = "error";
+  try {
+    const { username, password } = await read();
+    const answer = await logins.logIn(username, password, request.client, lifetimeMs);
+    result = "success";
+    return answer;
+  } catch (error) {
+    result = loginResult(error);
+    throw error;
+  } finally {
+    observer.loginFinished(result, (clock.monotonic() - started) / 1000);
+  }
+}
+
+/** Reads the body of a login. @throws GateError `login_too_large`, or `bad_request` if the client leaves before its end. */
+export async function readLoginBody(call: EndpointCall): Promise<Buffer> {
+  const { request, incoming, response, transfer } = call;
   if (request.expectsContinue) sendContinue(response);
   const body = await readBody(incoming, response, LOGIN_BODY_BYTES, transfer);
   transfer.bytesIn = body.length;
-  return parseLoginRequest(body);
+  return body;
 }
 
 const RESULTS: Partial<Readonly<Record<ErrorCode, LoginResult>>> = {
@@ -94,14 +110,21 @@ export interface LoginRequest {
  * @throws GateError `login_media_type` or `login_too_large`.
  */
 export function checkLoginHead(
+  request: Pick<GateRequest, "bodyLength">,
+  incoming: Pick<IncomingRequest, "headersDistinct">,
+): void {
+  requireLoginType(JSON_TYPE, request, incoming);
+}
+
+/** Does the same for another type. */
+export function requireLoginType(
+  form: RegExp,
   { bodyLength }: Pick<GateRequest, "bodyLength">,
   { headersDistinct: headers }: Pick<IncomingRequest, "headersDistinct">,
 ): void {
   const types = headers["content-type"] ?? [];
-  const isJson = types.length === 1 && types.every((type) => JSON_TYPE.test(type.trim()));
-  if (!isJson || headers["content-encoding"] !== undefined) {
-    throw new GateError("login_media_type");
-  }
+  const fits = types.length === 1 && types.every((type) => form.test(type.trim()));
+  if (!fits || headers["content-encoding"] !== undefined) throw new GateError("login_media_type");
   if (bodyLength > LOGIN_BODY_BYTES) throw new GateError("login_too_large");
 }
 

@@ -18,10 +18,17 @@ export interface LogoutOptions {
   readonly issuer: string;
   readonly revoke: LogOut;
   readonly tokenFrom: TokenPlaces | undefined;
+  /** Fields of the answer, names and values alternating: they end the session in the browser. */
+  readonly fields?: readonly string[] | undefined;
 }
 
 /** `POST /api/logout`: revokes the token of the request. For a token that is already revoked, the response is the same. */
-export function logoutEndpoint({ issuer, revoke, tokenFrom }: LogoutOptions): Endpoint {
+export function logoutEndpoint({
+  issuer,
+  revoke,
+  tokenFrom,
+  fields = [],
+}: LogoutOptions): Endpoint {
   return {
     name: "logout",
     methods: ["POST", "DELETE"],
@@ -32,7 +39,7 @@ export function logoutEndpoint({ issuer, revoke, tokenFrom }: LogoutOptions): En
       if (identity?.issuer !== issuer) throw new GateError("forbidden");
       await revoke(identity, request);
       const envelope = { id: request.id, message: "Logged out", success: true };
-      return envelopeAnswer(200, envelope, request);
+      return envelopeAnswer(200, envelope, { requestId: request.requestId, extra: fields });
     },
   };
 }

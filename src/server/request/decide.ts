@@ -131,7 +131,7 @@ function comesFromAnotherSite(
  * by `Origin`, which all browsers send with such requests. Without either it cannot be known, so it is not. Other origins
  * may be trusted to send credentials, too.
  */
-function isSameOrigin(request: GateRequest, cors: Cors | undefined): boolean {
+export function isSameOrigin(request: GateRequest, cors: Cors | undefined): boolean {
   const { rawHeaders } = request;
   const [site, secondSite] = headerValues(rawHeaders, "sec-fetch-site");
   const [origin, secondOrigin] = headerValues(rawHeaders, "origin");
@@ -217,8 +217,6 @@ export function denialOf({ code, reason }: GateError): AuthReason | undefined {
   return errorRow(code).deniesCaller === true && isAuthReason(reason) ? reason : undefined;
 }
 
-/** No route: a token is needed all the same. */
-const NOWHERE: Pick<Route, "auth" | "tokenFrom"> = { auth: "required" };
 const UNDECIDED = new GateError("internal");
 const TOO_LARGE = new GateError("body_too_large", { reason: "body_too_large" });
 
@@ -280,7 +278,7 @@ export class Decision implements VerificationNotes {
         throw new GateError("method_not_allowed", { allow: endpoint.methods.join(", ") });
       }
     }
-    const { auth, tokenFrom: places } = endpoint ?? this.route ?? NOWHERE;
+    const { auth, tokenFrom: places } = endpoint ?? this.route ?? gate.nowhere;
     if (auth === "none") return undefined;
     const token = places === undefined ? bearerToken(request) : this.#tokenIn(places);
     if (typeof token === "string") {

@@ -9,6 +9,7 @@ import type { Transfer } from "../../core/request/transfer.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import type { Forwarder } from "../../upstream/forward.ts";
 import type { Cors } from "../endpoints/cors.ts";
+import type { Sessions } from "../browser/sessions.ts";
 import type { Intake } from "./intake.ts";
 
 /**
@@ -26,6 +27,8 @@ export interface Gate {
   readonly endpoints: ReadonlyMap<string, Endpoint>;
   /** @throws GateError `bad_request` if a backend could read the headers as those of a stricter route. */
   findRoute(request: RouteQuery): Route | undefined;
+  /** Where there is no route, a token is needed all the same. */
+  readonly nowhere: { readonly auth: "required"; readonly tokenFrom: TokenPlaces | undefined };
   readonly tokens: Pick<TokenVerifier, "verify">;
   /** Whether clients are told why a token was refused. */
   readonly describesRefusals: boolean;
@@ -38,6 +41,8 @@ export interface Gate {
   /** On a route in monitor mode, permits as anonymous a request that would be refused. Throws for any other route. */
   letPass(request: GateRequest, route: Route): Permit;
   readonly forwarder: Forwarder;
+  /** What people with browsers get; undefined if everybody gets the envelope. */
+  readonly sessions: Sessions | undefined;
   /** Undefined if access lines have no additional fields. */
   readonly accessFields: AccessFields | undefined;
   release(): void;

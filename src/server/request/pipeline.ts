@@ -163,7 +163,8 @@ export class Pipeline {
     }
     context.requestId ||= requestIdOf(incoming.headers["x-request-id"], id);
     const refusal = errorAnswer(error, id, context.requestId, context.rules.realm);
-    const answer = forGrpc(refusal, error, incoming);
+    const page = context.gate.sessions?.pageOf(refusal, error, context);
+    const answer = page ?? forGrpc(refusal, error, incoming);
     transfer.bytesOut = send(withRouteHeaders(answer, context.decision), incoming, response);
   }
 

@@ -153,7 +153,8 @@ class Dispositions {
   }
 
   /** @returns the client's headers for the backend, name and value alternating. */
-  passed({ request, route }: Permit): string[] {
+  passed(permit: Permit): string[] {
+    const { request, route } = permit;
     const { rawHeaders } = request;
     const fields: string[] = [];
     let named: Set<string> | undefined;
@@ -165,7 +166,7 @@ class Dispositions {
       else if (
         disposition === "pass" ||
         (disposition === "from-proxy" && request.connection.peerTrusted) ||
-        (disposition === "authorization" && route.forwardAuthorization === "keep")
+        (disposition === "authorization" && passesAuthorization(permit, value))
       ) {
         fields.push(name, value);
       }
@@ -203,6 +204,15 @@ class Dispositions {
     if (!comesFromProxies(alias)) return "pass";
     return this.#trusted.has(name) ? "from-proxy" : "drop";
   }
+}
+
+/** Schemes of ours: what they carry is a token, even one that nobody has verified. */
+const OUR_SCHEMES = /^(?:bearer|dpop)(?: |$)/i;
+
+/** A caller who is known by the session cookie may have another scheme for the application. */
+function passesAuthorization({ route, identity }: Permit, value: string): boolean {
+  if (route.forwardAuthorization === "keep") return true;
+  return route.tokenFrom?.session === true && identity !== undefined && !OUR_SCHEMES.test(value);
 }
 
 interface CachedHeaders {

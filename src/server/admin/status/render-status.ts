@@ -6,7 +6,7 @@ import type {
   StatusRefusal,
   StatusReload,
 } from "../../../core/status.ts";
-import { type Html, html } from "./html.ts";
+import { type Html, html } from "../../../lib/text/html.ts";
 import {
   badge,
   type Cell,

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { Html } from "./html.ts";
+import { Html } from "../../../lib/text/html.ts";
 
 /** All styles of the page. It loads no script, font or picture. */
 const STYLE = `

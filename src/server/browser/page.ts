@@ -1,0 +1,123 @@
+import { hash } from "node:crypto";
+import { Html, html } from "../../lib/text/html.ts";
+
+/** What the configuration puts on the pages. */
+export interface PageWords {
+  readonly title: string;
+  readonly message?: string | undefined;
+  /** As a `data:` URL. */
+  readonly logo?: string | undefined;
+}
+
+/** What a page shows. */
+export interface PageContent {
+  readonly heading: string;
+  /** Told to everybody, screen readers first: why the page is there. */
+  readonly notice?: string | undefined;
+  readonly content: Html;
+}
+
+/** All styles of the pages. They load no script, font or picture, and match the status page. */
+const STYLE = `
+:root {
+  color-scheme: light dark;
+  --page: #f4f6f8; --card: #ffffff; --line: #c3ccd4; --text: #17212b; --soft: #5b6975;
+  --bad: #b3261e; --bad-soft: #fbe4e2; --accent: #17527e; --on-accent: #ffffff;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #0f1419; --card: #171e25; --line: #46535f; --text: #e4eaf0; --soft: #94a3b1;
+    --bad: #ff8f86; --bad-soft: #45201e; --accent: #7cc0f2; --on-accent: #0f1419;
+  }
+}
+* { box-sizing: border-box; }
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding: 16px; background: var(--page); color: var(--text); font: 16px/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+main { width: 100%; max-width: 400px; background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 28px 24px; overflow-wrap: anywhere; }
+img { display: block; max-width: 100%; max-height: 56px; margin: 0 0 16px; }
+h1 { font-size: 22px; line-height: 1.25; margin: 0 0 4px; }
+p { margin: 0 0 16px; color: var(--soft); }
+.notice { color: var(--bad); background: var(--bad-soft); border-radius: 6px; padding: 8px 12px; }
+label { display: block; margin: 0 0 14px; font-size: 14px; }
+input { display: block; width: 100%; margin-top: 4px; padding: 10px; font: inherit; color: inherit; background: var(--page); border: 1px solid var(--line); border-radius: 6px; }
+button { width: 100%; padding: 11px; font: inherit; font-weight: 600; color: var(--on-accent); background: var(--accent); border: 0; border-radius: 6px; cursor: pointer; }
+a { color: var(--accent); }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+small { display: block; margin-top: 16px; color: var(--soft); font-size: 13px; }
+`;
+
+/** Pages load nothing, run nothing, cannot be framed, and send forms only here. */
+const POLICY = [
+  "default-src 'none'",
+  `style-src 'sha256-${hash("sha256", STYLE, "base64")}'`,
+  "img-src data:",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join("; ");
+
+/**
+ * The fields of a page, names and values alternating. `no-referrer` would take `Origin` from the form, too; a page and its
+ * envelope share an address.
+ */
+export const PAGE_FIELDS: readonly string[] = [
+  ...["Content-Type", "text/html; charset=utf-8"],
+  ...["Content-Security-Policy", POLICY, "X-Frame-Options", "DENY"],
+  ...["Referrer-Policy", "same-origin", "Vary", "Accept, Sec-Fetch-Mode, Sec-Fetch-Dest"],
+];
+
+/** Returns a whole page. @param requestId for those who report a problem. */
+export function renderPage(words: PageWords, page: PageContent, requestId: string): string {
+  const { title, message, logo } = words;
+  return html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="robots" content="noindex" />
+        <title>${page.heading} · ${title}</title>
+        <style>
+          ${new Html(STYLE)}
+        </style>
+      </head>
+      <body>
+        <main>
+          ${logo === undefined ? undefined : html`<img src="${logo}" alt="" />`}
+          <h1>${page.heading}</h1>
+          <p>${title}</p>
+          ${page.notice === undefined ? undefined : html`<p class="notice" role="alert">${page.notice}</p>`}
+          ${page.content} ${message === undefined ? undefined : html`<small>${message}</small>`}
+          <small>Request ${requestId}</small>
+        </main>
+      </body>
+    </html> `.text;
+}
+
+/** Returns the form for a name and a password. @param action its address. @param to where the browser goes then. */
+export function signInForm(action: string, to: string): Html {
+  return html`<form method="post" action="${action}">
+    <input type="hidden" name="to" value="${to}" />
+    <label
+      >User name
+      <input
+        name="username"
+        autocomplete="username"
+        autocapitalize="none"
+        spellcheck="false"
+        required
+        autofocus
+    /></label>
+    <label
+      >Password <input name="password" type="password" autocomplete="current-password" required
+    /></label>
+    <button>Sign in</button>
+  </form>`;
+}
+
+export function signOutForm(action: string): Html {
+  return html`<form method="post" action="${action}"><button>Sign out</button></form>`;
+}
+
+/** Returns a link, as the only thing to do on a page. */
+export function link(href: string, text: string): Html {
+  return html`<p><a href="${href}">${text}</a></p>`;
+}
