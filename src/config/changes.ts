@@ -36,26 +36,23 @@ function isWithin(key: string, whole: string): boolean {
  * and the files that they name are still followed, for example the certificate that is served until the restart.
  */
 export function withoutRestart(written: Configuration, inForce: Configuration): Configuration {
-  return AT_START.reduce((whole, { key, keeps = key }) => {
+  const whole = structuredClone(written);
+  for (const { key, keeps = key } of AT_START) {
     const [before, after] = [inForce, whole].map((each) => valueAt(each, key.split(".")));
-    const stays = keeps === false || isDeepStrictEqual(before, after);
-    return stays ? whole : kept(whole, inForce, keeps.split("."));
-  }, written);
+    if (keeps !== false && !isDeepStrictEqual(before, after))
+      keep(whole, inForce, keeps.split("."));
+  }
+  return whole;
 }
 
-/** Returns a copy in which the value at a path is that in force; if a section on the way is off in one, all of it. */
-function kept<Whole extends object>(
-  written: Whole,
-  inForce: Whole,
-  [key = "", ...rest]: readonly string[],
-): Whole {
-  const [before, after] = [inForce, written].map((whole) => valueAt(whole, [key]));
-  const copy = { ...written };
-  if (before === undefined) Reflect.deleteProperty(copy, key);
-  else if (rest.length > 0 && isJsonObject(before) && isJsonObject(after)) {
-    Reflect.set(copy, key, kept(after, before, rest));
-  } else Reflect.set(copy, key, before);
-  return copy;
+/** Sets the value at a path to that in force; if a section on the way is off in one, all of it. */
+function keep(section: unknown, inForce: unknown, [key = "", ...rest]: readonly string[]): void {
+  if (!isJsonObject(section)) return;
+  const before = valueAt(inForce, [key]);
+  if (before === undefined) Reflect.deleteProperty(section, key);
+  else if (rest.length > 0 && isJsonObject(before) && isJsonObject(section[key])) {
+    keep(section[key], before, rest);
+  } else section[key] = before;
 }
 
 type Path = readonly (string | number)[];

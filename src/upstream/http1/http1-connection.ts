@@ -12,7 +12,7 @@ import { countGarbage } from "../http/scavenger.ts";
 import { RequestBody } from "../http/client-body.ts";
 import { connectTo, type Route } from "./connect.ts";
 import { headersOf } from "../headers/incoming-headers.ts";
-import { BodyWriter, requestHead, type ResponseEvents, ResponseParser } from "./response-parser.ts";
+import { BodyWriter, requestHead, ResponseParser } from "./response-parser.ts";
 import { asError, BackendFault } from "../http/failures.ts";
 
 /** The maximum size of a response header section, in bytes. */
@@ -29,7 +29,7 @@ interface Owner {
  * One connection to a backend, which carries one request at a time. Unsolicited bytes close it: otherwise they
  * would be read as the response to the next request.
  */
-export class Http1Connection extends TimeoutEntry implements Connection, ResponseEvents, TurnTask {
+export class Http1Connection extends TimeoutEntry implements Connection, TurnTask {
   readonly socket: Socket;
   readonly #owner: Owner;
   readonly #parser: ResponseParser;
@@ -172,10 +172,12 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     this.fail(new BackendFault("connection_lost"));
   }
 
+  /** A message begins, even if no request waits for one. */
   onBegin(): void {
     if (this.#current?.isWritten !== true) throw new BackendFault("unexpected_bytes");
   }
 
+  /** @param fields names and values, alternating, in Latin-1. @returns whether the response has no body, whatever its fields say. */
   onHead(
     status: number,
     statusMessage: string,
@@ -194,10 +196,12 @@ export class Http1Connection extends TimeoutEntry implements Connection, Respons
     return current.request.method === "HEAD";
   }
 
+  /** The part of the body in one read. */
   onBody(content: Buffer): void {
     if (this.#current !== undefined) this.#current.handler.onResponseData(this.#current, content);
   }
 
+  /** The end of a response that is not interim. @param trailers names and values, alternating; undefined if there are none. */
   onEnd(trailers: readonly string[] | undefined): void {
     // A backend that responds before the end of the body may not read the rest.
     const reusable = this.#keepAlive && this.#sender === undefined;

@@ -1,3 +1,4 @@
+import type { Http1Connection } from "./http1-connection.ts";
 import { Duplex, type Writable } from "node:stream";
 import { createServer } from "../../lib/http/node-http.ts";
 import { BackendFault } from "../http/failures.ts";
@@ -123,22 +124,8 @@ export class BodyWriter {
   readonly #onClose = (): void => this.#listener.onBodyError(new BackendFault("client_gone"));
 }
 
-/** Receives the events of a parser. `read` rethrows whatever it throws. */
-export interface ResponseEvents {
-  /** A message begins, even if no request waits for one. */
-  onBegin(): void;
-  /** @param fields names and values, alternating, in Latin-1. @returns whether the response has no body, whatever its fields say. */
-  onHead(
-    status: number,
-    statusMessage: string,
-    fields: readonly string[],
-    keepAlive: boolean,
-  ): boolean;
-  /** The part of the body in one read. */
-  onBody(content: Buffer): void;
-  /** The end of a response that is not interim. @param trailers names and values, alternating; undefined if there are none. */
-  onEnd(trailers: readonly string[] | undefined): void;
-}
+/** What is called with the parts of a response. `read` rethrows whatever it throws. */
+type ResponseEvents = Pick<Http1Connection, "onBegin" | "onHead" | "onBody" | "onEnd">;
 
 /** The result of Node's parser: a number of bytes, or an error with a code of llhttp (`HPE_…`). */
 type Parsed = number | Error | undefined;
