@@ -218,6 +218,13 @@ describe("a session", () => {
   });
 });
 
+it("without a session, signing out leads to the sign-in page, and from there to the beginning", async () => {
+  const headers = { ...FORM, ...SAME_ORIGIN };
+  const answer = await ask(gate, "/_sallyport/logout", { method: "POST", headers, body: "" });
+  expect(answer.status).toBe(401);
+  expect(answer.body).toContain('name="to" value="/"');
+});
+
 describe("the own path", () => {
   it.each([
     ...[

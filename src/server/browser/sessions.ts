@@ -191,24 +191,24 @@ export class Sessions {
       const to = this.#destinations.get(request) ?? "/";
       return this.#signInPage(to, `${error.message}${wait}`);
     }
+    const isOurs = request === undefined || this.owns(request.matchPath);
+    const here = isOurs ? "/" : localPath(request.path + request.query);
     if (status === 401) {
-      const to = request === undefined ? "/" : localPath(request.path + request.query);
-      const isKnown = decision?.tokenRefusal?.reason === "missing";
-      return this.#signInPage(to, isKnown ? undefined : "Your session has ended");
+      const isNew = decision?.tokenRefusal?.reason === "missing";
+      return this.#signInPage(here, isNew ? undefined : "Your session has ended");
     }
     const subject = decision?.identity?.subject;
     if (status === 403 && subject !== undefined) {
       const notice = `You are signed in as ${subject}, who may not open this page.`;
       return { heading: "No access", notice, content: signOutForm(this.#logout) };
     }
-    const again = request === undefined ? "/" : localPath(request.path + request.query);
     const wait =
       error.retryAfter === undefined ? "" : ` Try again in ${waitWords(error.retryAfter)}.`;
     const heading =
       errorRow(error.code).proxyStatus === undefined
         ? "This did not work"
         : "The application does not answer";
-    return { heading, notice: `${error.message}.${wait}`, content: link(again, "Try again") };
+    return { heading, notice: `${error.message}.${wait}`, content: link(here, "Try again") };
   }
 
   #signInPage(to: string, notice: string | undefined): PageContent {
