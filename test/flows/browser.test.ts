@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, ask, fieldsOf } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
@@ -59,6 +60,11 @@ describe("a person without a session", () => {
     expect(answer.body).toContain('name="to" value="/orders?x=1&amp;y=%22"');
     expect(answer.body).not.toContain("<script");
     expect(Buffer.byteLength(answer.body)).toBeLessThan(12 * 1024);
+    // Browsers hash what stands between the tags, byte for byte.
+    const [, style = ""] = /<style>(.*?)<\/style>/s.exec(answer.body) ?? [];
+    const policy = answer.headers["content-security-policy"];
+    expect(policy).toContain(`'sha256-${hash("sha256", style, "base64")}'`);
+    expect(policy).not.toContain("form-action");
   });
 
   it("is a navigation without Sec-Fetch-* if it accepts HTML first; everybody else gets the envelope", async () => {
@@ -218,12 +224,43 @@ describe("a session", () => {
   });
 });
 
-it("without a session, signing out leads to the sign-in page, and from there to the beginning", async () => {
-  const headers = { ...FORM, ...SAME_ORIGIN };
-  const answer = await ask(gate, "/_sallyport/logout", { method: "POST", headers, body: "" });
-  expect(answer.status).toBe(401);
-  expect(answer.body).toContain('name="to" value="/"');
+it("whose session has ended signs out, too", async () => {
+  for (const cookie of ["", "__Host-sallyport=x"]) {
+    const headers = { ...FORM, ...SAME_ORIGIN, cookie };
+    const answer = await ask(gate, "/_sallyport/logout", { method: "POST", headers, body: "" });
+    expect(answer).toMatchObject({ status: 303, headers: { location: "/_sallyport/login" } });
+    expect(answer.headers["set-cookie"]?.[0]).toContain("Max-Age=0");
+  }
 });
+
+it("signing in never leads to an endpoint of Sallyport's own", async () => {
+  const { headers } = await signIn({ ...ALICE, to: "/_sallyport/logout" });
+  expect(headers.location).toBe("/");
+});
+
+it.each(["\u00a0__Host-sallyport", "\u0085__Host-sallyport", "__Host-sallyport\u00a0"])(
+  "takes no cookie of another name for the session, which any host of the domain may set: %j",
+  async (name) => {
+    const { cookie = "" } = await signedIn();
+    const planted = cookie.replace("__Host-sallyport", name);
+    expect((await ask(gate, "/x", { headers: { cookie: planted } })).status).toBe(401);
+    // Backends may trim more.
+    const both = await ask(gate, "/x", { headers: { cookie: `a=b; ${planted}; ${cookie}` } });
+    expect(both.status).toBe(200);
+    expect(both.body).not.toContain("Host-sallyport");
+  },
+);
+
+it.each(["Bearer\tx", "Basic eDp5, Bearer x", "DPoP x", "bearer"])(
+  "a bearer token beside the session reaches no backend in any spelling: %j",
+  async (authorization) => {
+    const session = await signedIn();
+    const answer = await ask(gate, "/x", { headers: { ...session, authorization } });
+    if (answer.status === 200) expect(answer.body.toLowerCase()).not.toContain("bearer");
+    else expect(answer.status).toBe(401);
+    expect(answer.body.toLowerCase()).not.toContain("dpop x");
+  },
+);
 
 describe("the own path", () => {
   it.each([
@@ -234,10 +271,10 @@ describe("the own path", () => {
       "/_SALLYPORT/Login",
       "/_sallyport/login/",
     ],
-    ...["/_sallyport/login;a", "/_sallyport.json"],
+    ...["/_sallyport/login;a", "/_sallyport.json", "/_sallyport%20/login", "/_sallyport,/login"],
   ])("is never forwarded: %s", async (path) => {
     const { status } = await ask(gate, path, { token: gate.token });
-    expect(status).toBe(path.includes(";") ? 400 : 404);
+    expect(status).toBe(/[;]/.test(path) ? 400 : 404);
   });
 
   it("does not hide what only looks like it", async () => {

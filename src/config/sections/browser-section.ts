@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Configuration } from "../configuration.ts";
 import { text, TOKEN, wholeSeconds } from "../fields.ts";
 import {
   listAt,
@@ -10,7 +11,7 @@ import {
 } from "../written.ts";
 
 /** The section `browser`: people who sign in with a browser. */
-export const browser: Section = { rules: [browserProblems] };
+export const browser: Section = { rules: [browserProblems], rulesOfValid: [lifetimeProblems] };
 
 export const OWN_PATH = "/_sallyport";
 
@@ -32,7 +33,9 @@ export function browserSection() {
         ),
       lifetime: wholeSeconds({ min: 1_000, max: ONE_YEAR })
         .exactOptional()
-        .describe("Time until people must sign in again; default: tokens.lifetime"),
+        .describe(
+          "Time until people must sign in again, at most tokens.lifetime, which is the default",
+        ),
       page: z
         .union([
           z.literal("off"),
@@ -70,4 +73,12 @@ function browserProblems({ whole, routes }: Written): PathProblem[] {
     }
   }
   return problems;
+}
+
+/** A rotation keeps a key as long as `tokens.lifetime` says. */
+function lifetimeProblems({ browser: section, tokens }: Configuration): PathProblem[] {
+  if ((section?.lifetime ?? 0) <= tokens.lifetime) return [];
+  const message =
+    "must not be longer than tokens.lifetime: the rotation of keys would end sessions";
+  return [{ path: ["browser", "lifetime"], message }];
 }

@@ -101,6 +101,10 @@ export function serverSection() {
           ),
         ownPath: urlPath("plain")
           .refine((path) => /[^/]$/.test(path), "must not end with a slash")
+          .refine(
+            (path) => !/^\/(?:api|\.well-known)(?:\/|$)/i.test(path),
+            "must not be below /api or /.well-known, where other endpoints are",
+          )
           .default(OWN_PATH)
           .describe(
             "Prefix of Sallyport's own pages, which are never forwarded while there are any",

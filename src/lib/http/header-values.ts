@@ -177,22 +177,34 @@ export function onlyValue(rawHeaders: readonly string[], name: string): string |
 
 /** The cookies of a `Cookie` field (RFC 6265 §4.2), unchanged: names keep their case, values their quotes. */
 
-/** @returns the values of all cookies with this name. */
+/**
+ * Only blanks and tabs are around a name (RFC 6265bis §5.6). A browser takes `\u00a0__Host-id` for another name, which any host of
+ * the domain may set: whoever trims more takes it for `__Host-id`.
+ *
+ * @returns the values of all cookies with this name.
+ */
 export function cookieValues(field: string, name: string): string[] {
-  return field.split(";").flatMap((pair) => (nameOf(pair) === name ? [valueOf(pair)] : []));
+  return field
+    .split(";")
+    .flatMap((pair) => (namePart(pair).replace(AROUND, "") === name ? [valueOf(pair)] : []));
 }
 
 /** @returns the field without the cookies of these names, otherwise byte for byte; undefined if no cookie is left. */
 export function withoutCookies(field: string, names: readonly string[]): string | undefined {
   const pairs = field.split(";");
-  const kept = pairs.filter((pair) => !names.includes(nameOf(pair)));
+  // Backends trim more than they should: Python also U+0085.
+  const kept = pairs.filter(
+    (pair) => !names.includes(namePart(pair).replaceAll("\u0085", "").trim()),
+  );
   if (kept.length === pairs.length) return field;
   const left = kept.join(";").trim();
   return left === "" ? undefined : left;
 }
 
-function nameOf(pair: string): string {
-  return (pair.split("=", 1)[0] ?? "").trim();
+const AROUND = /^[ \t]+|[ \t]+$/g;
+
+function namePart(pair: string): string {
+  return pair.split("=", 1)[0] ?? "";
 }
 
 function valueOf(pair: string): string {

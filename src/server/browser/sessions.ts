@@ -99,7 +99,7 @@ export class Sessions {
     const { length } = ownPath;
     if (matchPath.length < length) return false;
     const next = matchPath[length];
-    if (next !== undefined && !/[/;.]/.test(next)) return false;
+    if (next !== undefined && /[\w-]/.test(next)) return false;
     return matchPath.slice(0, length).toLowerCase() === ownPath.toLowerCase();
   }
 
@@ -112,7 +112,7 @@ export class Sessions {
     const { request, incoming } = call;
     const { page, lifetimeMs } = this.#options;
     if (request.method !== "POST" && page !== undefined) {
-      const to = localPath(new URLSearchParams(request.query).get("to"));
+      const to = this.#destination(new URLSearchParams(request.query).get("to"));
       return this.#page(200, this.#signInPage(to, undefined), request.requestId);
     }
     checkSignIn(request, incoming);
@@ -121,7 +121,7 @@ export class Sessions {
       const body = await readLoginBody(call);
       if (!isForm) return parseLoginRequest(body);
       const { to, ...login } = parseForm(body);
-      this.#destinations.set(request, to);
+      this.#destinations.set(request, this.#destination(to));
       return login;
     };
     const { token } = await logInBy(this.#options, call, read, lifetimeMs);
@@ -144,10 +144,17 @@ export class Sessions {
   }
 
   async #signOut({ request, identity }: EndpointCall): Promise<Answer> {
-    const { issuer, revoke, page } = this.#options;
+    const { issuer, revoke } = this.#options;
+    if (!isSameOrigin(request, undefined)) {
+      throw new GateError("cross_site", { reason: "cross_site" });
+    }
     if (identity?.issuer !== issuer) throw new GateError("forbidden");
     await revoke(identity, request);
-    return seeOther(page === undefined ? "/" : this.#login, request, this.end);
+    return this.#left(request);
+  }
+
+  #left(request: GateRequest): Answer {
+    return seeOther(this.#options.page === undefined ? "/" : this.#login, request, this.end);
   }
 
   async #describe({ request, identity }: EndpointCall): Promise<Answer> {
@@ -160,6 +167,10 @@ export class Sessions {
 
   /** Returns the page that a person gets instead of a refusal; undefined for those who get the envelope. */
   pageOf(refusal: Answer, error: GateError, context: RequestContext): Answer | undefined {
+    const { request, decision } = context;
+    const leaves = decision?.endpoint === this.endpoints.get(this.#logout) && request !== undefined;
+    // Whose session has ended has signed out.
+    if (leaves && refusal.status === 401 && sendsForm(context.incoming)) return this.#left(request);
     if (this.#options.page === undefined || !this.#reads(context)) return undefined;
     const content = this.#contentOf(refusal, error, context);
     return this.#page(refusal.status, content, context.requestId, refusal);
@@ -191,9 +202,10 @@ export class Sessions {
       const to = this.#destinations.get(request) ?? "/";
       return this.#signInPage(to, `${error.message}${wait}`);
     }
-    const isOurs = request === undefined || this.owns(request.matchPath);
-    const here = isOurs ? "/" : localPath(request.path + request.query);
-    if (status === 401) {
+    const here = this.#destination(request === undefined ? null : request.path + request.query);
+    const { tokenFrom } = decision?.route ?? { tokenFrom: { session: true } };
+    // Elsewhere, signing in would lead back to this page.
+    if (status === 401 && tokenFrom?.session === true) {
       const isNew = decision?.tokenRefusal?.reason === "missing";
       return this.#signInPage(here, isNew ? undefined : "Your session has ended");
     }
@@ -209,6 +221,12 @@ export class Sessions {
         ? "This did not work"
         : "The application does not answer";
     return { heading, notice: `${error.message}.${wait}`, content: link(here, "Try again") };
+  }
+
+  /** Returns a path of this host that is none of ours; `/` for anything else. */
+  #destination(to: string | null): string {
+    const path = localPath(to);
+    return this.owns(path.split("?", 1)[0] ?? "") ? "/" : path;
   }
 
   #signInPage(to: string, notice: string | undefined): PageContent {
@@ -261,7 +279,7 @@ function checkSignIn(request: GateRequest, incoming: IncomingRequest): void {
 }
 
 /** @throws GateError `login_malformed`. */
-function parseForm(body: Buffer): LoginRequest & { readonly to: string } {
+function parseForm(body: Buffer): LoginRequest & { readonly to: string | null } {
   const fields = new URLSearchParams(body.toString("utf8"));
   const one = (name: string): string => {
     const [value = "", another] = fields.getAll(name);
@@ -269,7 +287,7 @@ function parseForm(body: Buffer): LoginRequest & { readonly to: string } {
     const message = `The field ${name} must be sent once, and must not be empty`;
     throw new GateError("login_malformed", { message, reason: "malformed" });
   };
-  return { username: one("username"), password: one("password"), to: localPath(fields.get("to")) };
+  return { username: one("username"), password: one("password"), to: fields.get("to") };
 }
 
 /** Two slashes begin another host, in the reading of browsers also with a backslash, a tab or a line break. */
@@ -282,7 +300,8 @@ function localPath(to: string | null): string {
   const base = "https://host.invalid";
   if (!URL.canParse(to, base)) return "/";
   const { origin, pathname, search } = new URL(to, base);
-  return origin === base && !pathname.startsWith("//") ? pathname + search : "/";
+  const path = pathname + search;
+  return origin === base && !path.startsWith("//") && path.length <= LONGEST ? path : "/";
 }
 
 function seeOther(to: string, { requestId }: GateRequest, extra: readonly string[]): Answer {

@@ -206,8 +206,8 @@ class Dispositions {
   }
 }
 
-/** Schemes of ours: what they carry is a token, even one that nobody has verified. */
-const OUR_SCHEMES = /^(?:bearer|dpop)(?: |$)/i;
+/** Schemes of ours, also behind another in a list: what they carry is a token, even one that nobody has verified. */
+const OUR_SCHEMES = /(?:^|[\s,])(?:bearer|dpop)(?![\w-])/i;
 
 /** A caller who is known by the session cookie may have another scheme for the application. */
 function passesAuthorization({ route, identity }: Permit, value: string): boolean {
