@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 52_450,
-  files: 381,
-  filesUnder40Lines: 46,
-  namesUsedByOneFile: 702,
+  lines: 53_100,
+  files: 384,
+  filesUnder40Lines: 45,
+  namesUsedByOneFile: 717,
 };
 
 const texts = new Map(
