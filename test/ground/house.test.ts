@@ -97,7 +97,7 @@ describe("the size of src", () => {
 });
 
 /** An object's own properties, packed into one line to look shorter: `...{ a, b }`. */
-const PACKED = /\.\.\.\{ ?\w/;
+const PACKED = /\.\.\.\{ ?[\w.]/;
 
 it("no literal is packed, and no module is imported twice in one file", () => {
   expect(PACKED.test("return { ...{ name, kind }, path };")).toBe(true);

@@ -179,7 +179,7 @@ export function onlyValue(rawHeaders: readonly string[], name: string): string |
 
 /**
  * Only blanks and tabs are around a name (RFC 6265bis §5.6). A browser takes `\u00a0__Host-id` for another name, which any host of
- * the domain may set: whoever trims more takes it for `__Host-id`.
+ * the domain may set. A parser that trims more takes it for `__Host-id`.
  *
  * @returns the values of all cookies with this name.
  */

@@ -64,7 +64,6 @@ export class Sessions {
     this.#login = `${ownPath}/login`;
     this.#logout = `${ownPath}/logout`;
     const session = new TokenPlaces([{ cookie }]);
-    const caller = { auth: "required", tokenFrom: session } as const;
     const signIn: Endpoint = {
       name: "sign_in",
       methods: page === undefined ? ["POST"] : ["GET", "HEAD", "POST"],
@@ -74,22 +73,25 @@ export class Sessions {
       },
       answer: (call) => this.#signIn(call),
     };
+    const signOut: Endpoint = {
+      name: "sign_out",
+      methods: ["POST"],
+      auth: "required",
+      tokenFrom: session,
+      acceptsRevoked: true,
+      answer: (call) => this.#signOut(call),
+    };
+    const described: Endpoint = {
+      name: "browser_session",
+      methods: ["GET", "HEAD"],
+      auth: "required",
+      tokenFrom: session,
+      answer: (call) => this.#describe(call),
+    };
     this.endpoints = new Map([
       [this.#login, signIn],
-      [
-        this.#logout,
-        {
-          ...{ ...caller, name: "sign_out", methods: ["POST"], acceptsRevoked: true },
-          answer: (call) => this.#signOut(call),
-        },
-      ],
-      [
-        `${ownPath}/session`,
-        {
-          ...{ ...caller, name: "browser_session", methods: ["GET", "HEAD"] },
-          answer: (call) => this.#describe(call),
-        },
-      ],
+      [this.#logout, signOut],
+      [`${ownPath}/session`, described],
     ]);
   }
 
