@@ -13,11 +13,11 @@ const ELSEWHERE = [
 /** A little more than was measured, since timers may run in between. */
 const LIMITS = {
   get: {
-    story: { files: 20, functions: 110, lines: 1_160 },
+    story: { files: 19, functions: 110, lines: 1_170 },
     guards: { files: 40, functions: 142, lines: 940 },
   },
   login: {
-    story: { files: 15, functions: 72, lines: 720 },
+    story: { files: 15, functions: 72, lines: 735 },
     guards: { files: 39, functions: 178, lines: 1_040 },
   },
 };
