@@ -8,7 +8,7 @@ import { MeasuredStage } from "../../../fuzz/search/measured-stage.ts";
 import { startSallyport } from "../../../fuzz/subject/sallyport.ts";
 
 /** A busy machine may take long. */
-const PATIENCE_MS = 120_000;
+const PATIENCE_MS = 180_000;
 
 const BLOCKING = new URL("../../support/blocking.ts", import.meta.url).href;
 const startBlocking = (backend: string) => startSallyport(backend, false, [BLOCKING]);
@@ -24,7 +24,7 @@ test.each(FOUND)(
   async (name, kind) => {
     const { findings } = await fuzz({
       ...{ start: startBlocking, shrinkingSeconds: 0.3 },
-      ...{ classes: [name], kinds: [kind], seed: 11, seconds: 60, first: true },
+      ...{ classes: [name], kinds: [kind], seed: 11, seconds: 90, first: true },
     });
     expect(findings).toMatchObject([{ name, kind, repeated: true }]);
     const [{ seed, path } = { seed: 0, path: "" }] = findings;
