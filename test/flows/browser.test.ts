@@ -233,6 +233,15 @@ it("whose session has ended signs out, too", async () => {
   }
 });
 
+it("another site cannot have a browser drop the session: its form comes without the cookie", async () => {
+  for (const from of [{ "sec-fetch-site": "cross-site" }, { origin: "https://evil.example" }, {}]) {
+    const headers = { ...FORM, ...from };
+    const answer = await ask(gate, "/_sallyport/logout", { method: "POST", headers, body: "" });
+    expect(answer.status).toBe(401);
+    expect(answer.headers["set-cookie"]).toBeUndefined();
+  }
+});
+
 it("signing in never leads to an endpoint of Sallyport's own", async () => {
   const { headers } = await signIn({ ...ALICE, to: "/_sallyport/logout" });
   expect(headers.location).toBe("/");

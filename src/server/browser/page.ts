@@ -5,8 +5,6 @@ import { Html, html } from "../../lib/text/html.ts";
 export interface PageWords {
   readonly title: string;
   readonly message?: string | undefined;
-  /** As a `data:` URL. */
-  readonly logo?: string | undefined;
 }
 
 /** What a page shows. */
@@ -33,7 +31,6 @@ const STYLE = `
 * { box-sizing: border-box; }
 body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding: 16px; background: var(--page); color: var(--text); font: 16px/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 main { width: 100%; max-width: 400px; background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 28px 24px; overflow-wrap: anywhere; }
-img { display: block; max-width: 100%; max-height: 56px; margin: 0 0 16px; }
 h1 { font-size: 22px; line-height: 1.25; margin: 0 0 4px; }
 p { margin: 0 0 16px; color: var(--soft); }
 .notice { color: var(--bad); background: var(--bad-soft); border-radius: 6px; padding: 8px 12px; }
@@ -55,7 +52,6 @@ const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 const POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${hash("sha256", STYLE, "base64")}'`,
-  "img-src data:",
   "frame-ancestors 'none'",
   "base-uri 'none'",
 ].join("; ");
@@ -77,7 +73,7 @@ export const PAGE_FIELDS: readonly string[] = [
 
 /** Returns a whole page. @param requestId for those who report a problem. */
 export function renderPage(words: PageWords, page: PageContent, requestId: string): string {
-  const { title, message, logo } = words;
+  const { title, message } = words;
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -89,7 +85,6 @@ export function renderPage(words: PageWords, page: PageContent, requestId: strin
       </head>
       <body>
         <main>
-          ${logo === undefined ? undefined : html`<img src="${logo}" alt="" />`}
           <h1>${page.heading}</h1>
           <p>${title}</p>
           ${page.notice === undefined ? undefined : html`<p class="notice" role="alert">${page.notice}</p>`}

@@ -171,8 +171,10 @@ export class Sessions {
   pageOf(refusal: Answer, error: GateError, context: RequestContext): Answer | undefined {
     const { request, decision } = context;
     const leaves = decision?.endpoint === this.endpoints.get(this.#logout) && request !== undefined;
-    // Whose session has ended has signed out.
-    if (leaves && refusal.status === 401 && sendsForm(context.incoming)) return this.#left(request);
+    // Whose session has ended has signed out. A form of another site comes without the cookie, and must not clear it.
+    if (leaves && refusal.status === 401 && isSameOrigin(request, undefined)) {
+      return this.#left(request);
+    }
     if (this.#options.page === undefined || !this.#reads(context)) return undefined;
     const content = this.#contentOf(refusal, error, context);
     return this.#page(refusal.status, content, context.requestId, refusal);
