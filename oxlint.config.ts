@@ -53,6 +53,7 @@ const POSITIONED_YAML = ["lib/files/positioned-yaml.ts", "lib/files/yaml-mistake
 /** Where each library may be imported: a folder with its slash, or one file, seen from src/; or a tool. */
 const DOORS: Record<string, readonly string[]> = {
   jose: ["tokens/"],
+  "openid-client": ["tokens/"],
   "lru-cache": ["tokens/", "policy/"],
   "http-proxy-3": ["upstream/"],
   "prom-client": ["observe/"],

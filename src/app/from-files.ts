@@ -189,6 +189,8 @@ export interface GateFiles {
   readonly upstreams: readonly UpstreamOptions[];
   /** The key files of trusted issuers as read. A file that is not among them is read when a gate is opened. */
   readonly trustedKeyFiles: TrustedKeyFiles;
+  /** The picture on the pages for people, as a data URL. */
+  readonly logo?: string | undefined;
 }
 
 /** @throws ConfigError if one of the files cannot be used. */
@@ -196,7 +198,27 @@ export function gateFilesOf(configuration: Configuration, files: SnapshotFiles):
   return {
     upstreams: upstreamsOf(configuration, files.text),
     trustedKeyFiles: trustedKeyFilesOf(configuration, files),
+    logo: logoOf(configuration, files),
   };
+}
+
+/** How pictures begin that every browser shows, by their type. */
+const PICTURES: Readonly<Record<string, RegExp>> = {
+  "image/png": /^\x89PNG\r\n/,
+  "image/jpeg": /^\xff\xd8\xff/,
+  "image/webp": /^RIFF[^]{4}WEBP/,
+  "image/svg+xml": /^(?:\xef\xbb\xbf)?\s{0,99}<(?:svg|\?xml|!--)/,
+};
+
+/** @throws ConfigError if the file is no picture. */
+export function logoOf({ browser }: Configuration, files: SnapshotFiles): string | undefined {
+  const { page = "off" } = browser ?? {};
+  if (page === "off" || page.logo === undefined) return undefined;
+  const { bytes } = files.content(page.logo);
+  const beginning = Buffer.from(bytes.subarray(0, 128)).toString("latin1");
+  const type = Object.keys(PICTURES).find((each) => PICTURES[each]?.test(beginning));
+  if (type !== undefined) return `data:${type};base64,${Buffer.from(bytes).toString("base64")}`;
+  throw new ConfigError([{ file: page.logo, message: "is no picture: SVG, PNG, JPEG or WebP" }]);
 }
 
 function trustedKeyFilesOf({ tokens }: Configuration, files: SnapshotFiles): TrustedKeyFiles {

@@ -8,9 +8,11 @@ import { readTrustedKeys, unreadable } from "../tokens/trusted/trusted-key-file.
 import { checkJournal } from "../tokens/revocation/journal.ts";
 import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
 import { isKeyed } from "./gate/remote-checks.ts";
+import { providersOf } from "./gate/sign-ins.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
 import {
   clientCertificatesOf,
+  logoOf,
   revocationFileIn,
   tlsFromFiles,
   upstreamsOf,
@@ -47,11 +49,12 @@ async function problemsOf(use: () => unknown): Promise<readonly ConfigProblem[]>
 }
 
 /** Returns the files with the authorities of servers that Sallyport queries about requests. */
-function remoteAuthorities({ tokens, authorization }: Configuration): string[] {
-  const asked = tokens.trusted.map((each) => tokenCheckOf(each)?.caFile);
-  return [...asked, ...Object.values(authorization).map(({ caFile }) => caFile)].filter(
-    (file) => file !== undefined,
-  );
+function remoteAuthorities({ tokens, authorization, browser }: Configuration): string[] {
+  const asked = [...Object.values(authorization), ...(browser?.providers ?? [])];
+  return [
+    ...tokens.trusted.map((each) => tokenCheckOf(each)?.caFile),
+    ...asked.map(({ caFile }) => caFile),
+  ].filter((file) => file !== undefined);
 }
 
 /** Returns a function for each use of the files. It throws `ConfigError` if they cannot be used. */
@@ -85,6 +88,8 @@ function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unk
       if (journal !== undefined && !same) checkJournal(journal);
     },
     () => upstreamsOf(written, files.text),
+    () => providersOf(written, files),
+    () => logoOf(written, files),
     () => written.shared && statePlaceOf(written.shared, files),
   ];
 }

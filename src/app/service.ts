@@ -19,6 +19,7 @@ import {
   tlsOf,
 } from "./from-files.ts";
 import { type Logins, openLogins } from "./gate/logins.ts";
+import { openSignIns, type OpenSignIns } from "./gate/sign-ins.ts";
 import { type AllKeys, openAllKeys, prepareKeys } from "./keys/all-keys.ts";
 import type { Observation } from "./observation.ts";
 import { prepareAll } from "./reload/reloader.ts";
@@ -40,6 +41,7 @@ interface ServiceObservation extends Observation {
 interface Parts extends AllKeys {
   readonly observation: ServiceObservation;
   readonly logins: Logins;
+  readonly signIns: OpenSignIns;
   readonly revoking: RevocationService;
   readonly sharing: Sharing;
   readonly traffic: Traffic;
@@ -80,6 +82,8 @@ export async function openService(
     departed,
     attempts: sharing.attempts,
   });
+  const { publish } = revoking;
+  const signIns = await openSignIns(snapshot, { keys, publish, clock, log, observer });
   await sharing.begin(logins, revoking);
   const workers = workersOf(configuration);
   // The main thread has row 0. With several threads, its only listener is the admin listener.
@@ -95,28 +99,31 @@ export async function openService(
     reloads,
     ...gateFilesOf(configuration, files),
     logins: logins.service,
+    signIns: signIns.service,
     revocations: revoking.list,
-    publish: revoking.publish,
+    publish,
     ...sharing.limits,
     buffered: openLedger({ configuration, observer, clock, log, shared }),
     port: configuration.server.listen.port,
     shared: false,
     inFlight: countInFlight(),
-    // The ids differ from those of the threads, which have the lower offsets.
-    nextId:
-      workers === 1
-        ? createResponseIds(clock.now())
-        : createResponseIds(clock.now(), workers, workers + 1),
+    nextId: idsOfMainThread(workers, clock.now()),
   };
   const threads =
     workers === 1 ? undefined : await startThreads(options, workers, observation.sink);
   const traffic = threads ?? (await startTraffic(options));
   const { address, port } = traffic;
   log.info("listening", { address, port, tls: tls !== undefined, workers });
-  const parts = { observation, ...allKeys, logins, revoking, sharing, traffic, threads, options };
+  const opened = { logins, signIns, revoking, sharing, traffic, threads };
+  const parts = { observation, ...allKeys, ...opened, options };
   service = new Service(parts);
   feedGauges(metrics, parts, service);
   return service;
+}
+
+/** Returns ids that differ from those of the threads, which have the lower offsets. */
+function idsOfMainThread(workers: number, nowMs: number): TrafficOptions["nextId"] {
+  return workers === 1 ? createResponseIds(nowMs) : createResponseIds(nowMs, workers, workers + 1);
 }
 
 /** Everything that serves clients under the configuration in force. */
@@ -188,7 +195,7 @@ export class Service {
 
   /** Puts a snapshot in force as a whole, or rejects and changes nothing. */
   async apply(snapshot: Snapshot): Promise<void> {
-    const { observation, logins, revoking, traffic, options } = this.parts;
+    const { observation, logins, signIns, revoking, traffic, options } = this.parts;
     const { log, metrics, clock } = observation;
     const { configuration, files } = snapshot;
     const gateFiles = gateFilesOf(configuration, files);
@@ -201,6 +208,7 @@ export class Service {
       () => prepareKeys(this.parts, snapshot),
       async () => revoking.prepare(revocationFileIn(configuration, files)),
       () => logins.prepare({ configuration, files }),
+      () => signIns.prepare({ configuration, files }),
       () => this.probing.prepare({ configuration, ...gateFiles }),
       () => traffic.prepare({ configuration, ...gateFiles, tls }),
     ]);
@@ -236,7 +244,8 @@ export class Service {
 
   /** Releases everything that remains after the drain. */
   async close(): Promise<void> {
-    const { keys, assertionKeys, logins, revoking, sharing } = this.parts;
+    const { keys, assertionKeys, logins, signIns, revoking, sharing } = this.parts;
+    signIns.close();
     for (const each of [keys, assertionKeys]) each.close();
     await Promise.all([logins.close(), revoking.close(), sharing.state?.close()]);
   }

@@ -20,7 +20,7 @@ import {
   skipped,
   warning,
 } from "./doctor/finding.ts";
-import { checkRemoteChecks } from "./doctor/remote-service-checks.ts";
+import { checkProviders, checkRemoteChecks } from "./doctor/remote-service-checks.ts";
 import { checkListeners } from "./doctor/listeners.ts";
 import { checkUpstreams } from "./doctor/upstream-check.ts";
 import { checkUserStores, storeHint } from "./doctor/user-stores.ts";
@@ -224,6 +224,7 @@ const EXAMINATIONS: Readonly<Record<string, (examined: Examined) => Promise<Find
   upstreams: checkUpstreams,
   "trusted key sets": checkKeySets,
   "remote checks": checkRemoteChecks,
+  "sign-in providers": checkProviders,
   "user stores": checkUserStores,
   "state server": checkStateServer,
 };

@@ -1,4 +1,4 @@
-/** A user whose password was verified. */
+/** A user whose password was verified, or for whom a provider has vouched. */
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
@@ -7,6 +7,32 @@ export interface User {
 /** The members that a successful login adds to the envelope. Plain data. */
 export interface LoginAnswer {
   readonly token: string;
+}
+
+/** How long a person may take at a provider, in seconds. */
+export const SIGN_IN_SECONDS = 600;
+
+/** A sign-in that has begun at an OpenID provider. */
+export interface BegunSignIn {
+  /** Where the browser goes. */
+  readonly location: string;
+  /** What the provider sends back with the browser (RFC 6749 §4.1.1). */
+  readonly state: string;
+  /** What the browser keeps meanwhile, encrypted: any replica can finish the sign-in with it. */
+  readonly sealed: string;
+}
+
+/** What a browser brings back from an OpenID provider. */
+export interface ReturnedSignIn {
+  /** The address to which it came, with the parameters of the provider. */
+  readonly url: string;
+  /** What it has kept; undefined if it has lost it. */
+  readonly sealed: string | undefined;
+}
+
+export interface FinishedSignIn extends LoginAnswer {
+  /** Where the person wanted to go. */
+  readonly to: string;
 }
 
 /**
@@ -21,4 +47,31 @@ export interface LoginService {
     client: string,
     lifetimeMs?: number,
   ): Promise<LoginAnswer>;
+}
+
+/** People who sign in at OpenID providers. The main thread asks the providers, for all threads. */
+export interface SignIns {
+  /**
+   * Sends a person to a provider.
+   *
+   * @param returnTo the address to which the provider sends the browser back. @param to where the person wants to go then.
+   * @throws GateError `provider_unavailable`.
+   */
+  beginSignIn(provider: string, returnTo: string, to: string): Promise<BegunSignIn>;
+
+  /** @throws GateError `sign_in_failed`, `forbidden` or `provider_unavailable`. */
+  finishSignIn(provider: string, returned: ReturnedSignIn): Promise<FinishedSignIn>;
+
+  /**
+   * Returns the address at which a person leaves the provider, too (OpenID Connect RP-Initiated Logout 1.0); undefined if there
+   * is none, or if it cannot be known at the moment.
+   */
+  signOutUrl(provider: string, returnTo: string): Promise<string | undefined>;
+
+  /**
+   * Ends the sessions that a provider names (OpenID Connect Back-Channel Logout 1.0 §2.6). Resolves when all threads have ended them.
+   *
+   * @throws GateError `sign_in_failed` if the token is not valid, or `provider_unavailable`.
+   */
+  endSessions(provider: string, logoutToken: string): Promise<void>;
 }

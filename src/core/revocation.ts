@@ -3,8 +3,8 @@ import type { ClaimValue, IdentityClaims } from "./request/identity.ts";
 
 /** The form of the revocations of one kind. */
 interface RevocationForm {
-  /** The key in the revocation file. */
-  readonly fileKey: string;
+  /** The key in the revocation file; undefined if operators cannot name such tokens. */
+  readonly fileKey?: string;
   /** Why a token is refused, for `explain`. */
   readonly refusal: string;
   /** Whether they end only tokens that were issued before a certain time. */
@@ -23,7 +23,15 @@ export interface NamedTokens {
   readonly claim?: string;
 }
 
-/** The kinds of revocations, one row each: one token, the tokens of a subject, or all tokens. */
+/** Returns the row member for what a sign-in at a provider puts into our tokens. */
+function byClaim(claim: string, word: string, plural: string): NamedTokens {
+  return { word, plural, claim, nameOf: ({ claims }) => claims?.get(claim) };
+}
+
+/**
+ * The kinds of revocations, one row each: one token, the tokens of a subject, of a session or an account at a sign-in provider,
+ * or all tokens.
+ */
 const FORMS = {
   token: {
     fileKey: "jti",
@@ -36,6 +44,16 @@ const FORMS = {
     dated: true,
     refusal: "it was issued before the time up to which its subject's tokens are revoked",
     named: { word: "subject", plural: "subjects", nameOf: ({ subject }) => subject },
+  },
+  session: {
+    refusal: "its session has ended at the sign-in provider",
+    dated: false,
+    named: byClaim("sid", "session", "sessions"),
+  },
+  account: {
+    dated: true,
+    refusal: "its account was signed out at the sign-in provider",
+    named: byClaim("idp_sub", "account", "accounts"),
   },
   everything: {
     fileKey: "before",
@@ -51,13 +69,20 @@ export const REVOCATION_FORMS: Readonly<Record<RevocationKindName, RevocationFor
 export const REVOCATION_KINDS: readonly RevocationKindName[] = keysOf(FORMS);
 
 /** The keys of the revocation file. */
-export const REVOCATION_KEYS = REVOCATION_KINDS.map((kind) => REVOCATION_FORMS[kind].fileKey);
+export const REVOCATION_KEYS = REVOCATION_KINDS.flatMap(
+  (kind) => REVOCATION_FORMS[kind].fileKey ?? [],
+);
 
-/** The kinds that name something. */
+/** The kinds by which operators name something. */
 export const NAMED_REVOCATIONS = REVOCATION_KINDS.flatMap((kind) => {
-  const { named, dated } = REVOCATION_FORMS[kind];
-  return named === undefined ? [] : [{ kind, dated, ...named }];
+  const { named, dated, fileKey } = REVOCATION_FORMS[kind];
+  return named === undefined || fileKey === undefined ? [] : [{ kind, dated, ...named }];
 });
+
+/** The claims of our tokens by which sign-in providers end them. */
+export const PROVIDER_CLAIMS = REVOCATION_KINDS.flatMap(
+  (kind) => REVOCATION_FORMS[kind].named?.claim ?? [],
+);
 
 /** Ends tokens before they expire. Plain data: it is posted to other threads and written to the journal. */
 export interface Revocation {

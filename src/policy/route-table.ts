@@ -133,7 +133,8 @@ function pathMatcher(route: Route): (path: string) => boolean {
 }
 
 /** `*.example.com` matches exactly one label before `.example.com`. */
-function hostMatcher(hosts: readonly string[]): (host: string) => boolean {
+/** Returns a test for names of hosts. @param hosts names, and `*.` with a domain for one more label. */
+export function hostMatcher(hosts: readonly string[]): (host: string) => boolean {
   const exact = new Set(hosts.filter((host) => !host.startsWith("*.")));
   const suffixes = new Set(hosts.filter((host) => host.startsWith("*.")).map((h) => h.slice(1)));
   return (host) => {

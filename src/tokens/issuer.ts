@@ -26,19 +26,21 @@ export class TokenIssuer {
    *
    * @param verifiedAt when the verification of the password began, in milliseconds since the epoch: `iat`. A revocation
    * or removal of the user since then ends the token.
+   * @param claims further claims.
    * @throws GateError `keys_unusable` if there is no usable key.
    */
   async issue(
     user: User,
     verifiedAt: number,
     lifetimeMs = this.#options.lifetimeMs,
+    claims: Readonly<Record<string, unknown>> = {},
   ): Promise<string> {
     const { issuer, audience, keys, observer } = this.#options;
     const { signing } = keys;
     if (signing === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
     const { algorithm, kid, key } = signing;
     const issuedAt = Math.floor(verifiedAt / 1000);
-    const token = await new SignJWT({ groups: [...user.groups] })
+    const token = await new SignJWT({ ...claims, groups: [...user.groups] })
       .setProtectedHeader({ alg: algorithm, kid, typ: "JWT" })
       .setIssuer(issuer)
       .setSubject(user.name)

@@ -1,6 +1,7 @@
 import { expect, it, onTestFinished } from "vitest";
 import { ReloadStates } from "../../src/app/reload/reload-states.ts";
 import { openLedger } from "../../src/app/client-warnings.ts";
+import { NO_SIGN_INS } from "../support/no-sign-ins.ts";
 import { startTraffic } from "../../src/app/traffic.ts";
 import { gateFilesOf } from "../../src/app/from-files.ts";
 import { takeSnapshot } from "../../src/config/snapshot.ts";
@@ -45,6 +46,7 @@ async function start(jwksUrl: string) {
     assertionKeys: new OwnKeys([], clock),
     reloads: new ReloadStates(clock.now, () => undefined),
     logins: { logIn: () => Promise.reject(new GateError("internal")) },
+    signIns: NO_SIGN_INS,
     revocations: new RevocationList(),
     publish: () => Promise.resolve(false),
     observer,

@@ -19,6 +19,8 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   login_throttled: 429,
   users_unavailable: 503,
   login_queue_full: 503,
+  sign_in_failed: 400,
+  provider_unavailable: 503,
   bad_request: 400,
   plain_http: 400,
   upgrade_unsupported: 400,

@@ -28,6 +28,7 @@ export async function namedFiles(): Promise<Files> {
     "serviceaccount/token": "secret",
     ".htpasswd": "myName:$2y$05$c4WoMPo3SXsafkva.HHa6uXQZWr7oboPiC2bT/r7q1BB8I2s0BRqC",
     "ldap-password": "secret",
+    "oidc-secret": "secret",
     "state-password": "secret",
     "sentinel-password": "secret",
     "pg-url": "postgres://sallyport:secret@db.example.com/shop",

@@ -1,6 +1,7 @@
 /** The tables in `docs/reference/metrics.md` match `/metrics`. */
 import { beforeAll, expect, test } from "vitest";
 import { createMetrics } from "../../src/observe/metrics/metrics.ts";
+import { SIGN_IN } from "../../src/app/gate/remote-checks.ts";
 import { AUTHORIZERS } from "../../src/policy/remote/authorizer-kinds.ts";
 import { TOKEN_CHECKS } from "../../src/tokens/remote/token-check-kinds.ts";
 import { outcomeWith } from "../observe/outcomes.ts";
@@ -20,7 +21,7 @@ let shown: ReadonlyMap<string, Shown>;
 beforeAll(async () => {
   const metrics = createMetrics({
     ...{ routes: ["orders"], upstreams: ["app"], stores: ["file"], version: "1.2.3" },
-    checks: [...TOKEN_CHECKS, ...AUTHORIZERS].map((kind) => ({ kind, name: "a" })),
+    checks: [...TOKEN_CHECKS, ...AUTHORIZERS, SIGN_IN].map((kind) => ({ kind, name: "a" })),
     mirrors: ["app"],
   });
   metrics.gauges.sharedState = () => ({ up: true, lost: 0 });

@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 53_100,
-  files: 384,
+  lines: 54_520,
+  files: 390,
   filesUnder40Lines: 45,
-  namesUsedByOneFile: 717,
+  namesUsedByOneFile: 732,
 };
 
 const texts = new Map(

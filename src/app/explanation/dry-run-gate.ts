@@ -48,10 +48,18 @@ export const NOOP_OBSERVER: Observer = {
   webSocketClosed: noop,
 };
 
+const onlyExplained = () => Promise.reject(new GateError("internal", { reason: "explained_only" }));
+
 /** The parts of a gate without effects: a dry run signs nothing, logs nobody in or out, and leaves no trace. */
 const WITHOUT_EFFECTS = {
   assertionKeys: { signing: undefined, verification: [] },
-  logins: { logIn: () => Promise.reject(new GateError("internal", { reason: "explained_only" })) },
+  logins: { logIn: onlyExplained },
+  signIns: {
+    beginSignIn: onlyExplained,
+    finishSignIn: onlyExplained,
+    signOutUrl: onlyExplained,
+    endSessions: onlyExplained,
+  },
   logOut: () => Promise.resolve(),
   log: NOOP_LOG,
   observer: NOOP_OBSERVER,

@@ -1,7 +1,7 @@
 import type { Configuration } from "../../config/configuration.ts";
 import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
 import type { Log } from "../../core/log.ts";
-import type { LoginService } from "../../core/login.ts";
+import type { LoginService, SignIns } from "../../core/login.ts";
 import type { Observer } from "../../core/observer.ts";
 import type { ClientReading } from "../../server/listener/reading/fair-reading.ts";
 import type { RevocationList } from "../../tokens/revocation/revocation-list.ts";
@@ -25,6 +25,7 @@ export interface GateOptions extends SharedLimits, GateFiles {
   /** The keys of trusted issuers, shared by all gates. */
   readonly trustedKeys: TrustedKeys;
   readonly logins: LoginService;
+  readonly signIns: SignIns;
   /** The revoked tokens. Without it, none are revoked. */
   readonly revocations?: RevocationList | undefined;
   /** Ends the token of a caller who logs out. */

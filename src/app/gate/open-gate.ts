@@ -14,7 +14,7 @@ import { Leased, type Reusable, reuseOrCreate, reuseOrLease } from "../../lib/as
 import { openAuthorizer } from "../../policy/remote/authorizer-kinds.ts";
 import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts";
 import { authorize, claimsNeededBy, letPass } from "../../policy/authorize.ts";
-import { createRouteTable } from "../../policy/route-table.ts";
+import { createRouteTable, hostMatcher } from "../../policy/route-table.ts";
 import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/authenticate.ts";
 import { Sessions } from "../../server/browser/sessions.ts";
 import { LOGOUT_PATH, logoutEndpoint } from "../../server/endpoints/logout.ts";
@@ -54,7 +54,7 @@ import type { Configuration } from "../../config/configuration.ts";
 import type { VersionSource } from "../../core/version-source.ts";
 import type { UpstreamEvents, UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
 import { openBackendVersion } from "../../upstream/version-from-backend.ts";
-import { NAMED_REVOCATIONS } from "../../core/revocation.ts";
+import { PROVIDER_CLAIMS } from "../../core/revocation.ts";
 import type { NeededClaims } from "../../core/request/token-verifier.ts";
 import { fieldSource } from "../../observe/log/access-log.ts";
 import { claimsIn } from "../../upstream/headers/header-changes.ts";
@@ -157,19 +157,30 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
 
 /** Returns what people with browsers get, if they sign in here. */
 function sessionsFor(options: GateOptions): Sessions | undefined {
-  const { configuration, logins, observer, clock, reading = UNMETERED, logOut } = options;
-  const { browser, server, tokens } = configuration;
+  const { configuration, logins, signIns, observer, clock, logOut, logo } = options;
+  const { reading = UNMETERED } = options;
+  const { browser, server, tokens, users, routes } = configuration;
   if (browser === undefined) return undefined;
   const { cookie, page = { title: "Sallyport" }, lifetime = tokens.lifetime } = browser;
+  const hosts = routes.flatMap((route) => route.hosts ?? []);
   return new Sessions({
     logins,
+    signIns,
     observer,
     clock,
     reading,
     cookie,
     lifetimeMs: lifetime,
     ownPath: server.ownPath,
-    page: page === "off" ? undefined : page,
+    page: page === "off" ? undefined : { ...page, logo },
+    hasUsers: users.length > 0,
+    providers: browser.providers.map(({ name, label = name, automatic, logout: ends }) => ({
+      name,
+      label,
+      automatic,
+      signsOut: ends === "provider",
+    })),
+    isOwnHost: hosts.length === 0 ? () => true : hostMatcher(hosts),
     issuer: tokens.issuer,
     revoke: logOut,
   });
@@ -351,11 +362,11 @@ function openVersionSource(
  * Returns the claims of a verified token that the configuration uses. They are sorted, so that two configurations that
  * need the same claims share the cached tokens.
  */
-function neededClaims({ routes, identity, tokens, log }: Configuration): NeededClaims {
+function neededClaims({ routes, identity, tokens, log, browser }: Configuration): NeededClaims {
   const required = routes.map(({ require = {} }) => claimsNeededBy(require));
   const names = [
     ...required.flatMap((needed) => needed.names),
-    ...NAMED_REVOCATIONS.flatMap(({ claim }) => claim ?? []),
+    ...(browser?.providers.length ? [...PROVIDER_CLAIMS, "idp"] : []),
     ...Object.values(identity.claims),
     ...Object.values(log.fields).flatMap((written) => {
       const source = fieldSource(written);

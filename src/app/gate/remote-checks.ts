@@ -39,19 +39,23 @@ export function observeCheck(
   };
 }
 
+/** The kind of a sign-in at a provider, as a check. */
+export const SIGN_IN = "signIn";
+
 /** Whether keys verify the tokens of an issuer in `tokens.trusted`. If not, another server verifies them. */
 export function isKeyed<Each extends object>(each: Each): each is Extract<Each, { jwks: unknown }> {
   return "jwks" in each;
 }
 
 /** Returns the remote checks of a configuration, with their names in metrics. */
-export function checksIn({ authorization, tokens }: Configuration): RemoteCheckName[] {
+export function checksIn({ authorization, tokens, browser }: Configuration): RemoteCheckName[] {
   return [
     ...tokens.trusted.flatMap((each): RemoteCheckName[] => {
       const check = tokenCheckOf(each);
       return check === undefined ? [] : [{ kind: check.kind, name: each.issuer }];
     }),
     ...Object.entries(authorization).map(([name, { kind }]) => ({ kind, name })),
+    ...(browser?.providers ?? []).map(({ name }) => ({ kind: SIGN_IN, name })),
   ];
 }
 

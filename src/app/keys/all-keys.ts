@@ -56,12 +56,15 @@ export function prepareKeys(
  *
  * @throws ConfigError if their directory cannot be read.
  */
-export function ownKeysOf({ tokens, users }: Configuration, files: SnapshotFiles): OwnKeySettings {
+export function ownKeysOf(
+  { tokens, users, browser }: Configuration,
+  files: SnapshotFiles,
+): OwnKeySettings {
   const { algorithm, keys } = tokens;
   return {
     algorithm,
     files: keys === undefined ? undefined : files.directory(keys),
-    issues: users.length > 0,
+    issues: users.length > 0 || (browser?.providers ?? []).length > 0,
   };
 }
 

@@ -204,8 +204,13 @@ export class ThreadLife {
 
   /** The functions of the main thread that the thread may call. */
   #mainApi(): MainApi {
+    const { logins, signIns } = this.#options;
     return {
-      logIn: (...attempt) => this.#options.logins.logIn(...attempt).catch(notLoggedIn),
+      logIn: (...attempt) => logins.logIn(...attempt).catch(notLoggedIn),
+      beginSignIn: (...begun) => signIns.beginSignIn(...begun).catch(notLoggedIn),
+      finishSignIn: (...returned) => signIns.finishSignIn(...returned).catch(notLoggedIn),
+      signOutUrl: (...left) => signIns.signOutUrl(...left),
+      endSessions: (...ended) => signIns.endSessions(...ended).catch(notLoggedIn),
       publish: (revocations) => this.#options.publish(revocations),
       settleRates: async (spendings) => this.#options.settleRates?.(spendings),
       settleConcurrency: async (counts) => this.#options.settleConcurrency?.(counts),

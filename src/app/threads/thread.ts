@@ -3,7 +3,7 @@ import type { Configuration } from "../../config/configuration.ts";
 import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
 import type { IssuerState, Reloaded } from "../../core/status.ts";
 import type { RecentEvents } from "../../core/recent.ts";
-import type { LoginService } from "../../core/login.ts";
+import type { LoginService, SignIns } from "../../core/login.ts";
 import type { PublishRevocations, RevocationNews } from "../../core/revocation.ts";
 import type { SettleConcurrency, SettleRates, SharedLimits } from "../../core/shared-parts.ts";
 import { systemClock, timeOfAllThreads } from "../../lib/clock.ts";
@@ -64,6 +64,10 @@ export interface ThreadData extends GateFiles, ThreadPlacement {
 /** The functions of the main thread that a traffic thread may call. */
 export type MainApi = {
   readonly logIn: LoginService["logIn"];
+  readonly beginSignIn: SignIns["beginSignIn"];
+  readonly finishSignIn: SignIns["finishSignIn"];
+  readonly signOutUrl: SignIns["signOutUrl"];
+  readonly endSessions: SignIns["endSessions"];
   readonly publish: PublishRevocations;
   readonly settleRates: SettleRates;
   readonly settleConcurrency: SettleConcurrency;
@@ -107,6 +111,20 @@ function remoteLogins(main: RpcClient<MainApi>): LoginService {
         if (!(error instanceof NoReplyError)) throw error;
         throw new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
       }),
+  };
+}
+
+/** Returns a service that signs people in through the main thread, which asks the providers. */
+function remoteSignIns(main: RpcClient<MainApi>): SignIns {
+  const unavailable = (error: unknown): never => {
+    if (!(error instanceof NoReplyError)) throw error;
+    throw new GateError("provider_unavailable", { retryAfter: 1 });
+  };
+  return {
+    beginSignIn: (...begun) => main.call("beginSignIn", ...begun).catch(unavailable),
+    finishSignIn: (...returned) => main.call("finishSignIn", ...returned).catch(unavailable),
+    signOutUrl: (...left) => main.call("signOutUrl", ...left).catch(() => undefined),
+    endSessions: (...ended) => main.call("endSessions", ...ended).catch(unavailable),
   };
 }
 
@@ -196,6 +214,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
     port: data.port,
     usage: { memory: data.usage, row: index },
     logins: remoteLogins(main),
+    signIns: remoteSignIns(main),
     revocations,
     ...settlingThrough(main, configuration),
     publish: (each) => main.call("publish", each),

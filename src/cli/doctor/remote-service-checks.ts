@@ -1,4 +1,6 @@
 import { randomBytes } from "node:crypto";
+import { providersOf } from "../../app/gate/sign-ins.ts";
+import { systemClock } from "../../lib/clock.ts";
 import { authorizationOf } from "../../app/gate/remote-checks.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import type { RemoteProbe } from "../../core/remote-check.ts";
@@ -64,6 +66,34 @@ function aboutTokens({ tokens }: Configuration): Asked[] {
     const { kind, caFile, timeout } = check;
     return [{ label: `${kind} ${each.issuer}`, caFile, timeout, probe: check.probe(nothing) }];
   });
+}
+
+/** Reads the discovery document of each sign-in provider, and says what to register there. */
+export async function checkProviders(examined: Examined): Promise<Finding[]> {
+  const { snapshot, clocks } = examined;
+  const { configuration, files } = snapshot;
+  const { ownPath } = configuration.server;
+  const providers = providersOf(configuration, files);
+  if (providers.length === 0) return [];
+  const { OpenIdProvider } = await import("../../tokens/providers/openid-provider.ts");
+  const looks = providers.map(async (settings) => {
+    const { name, issuer, caFile } = settings;
+    const client = new OpenIdProvider(settings, () => undefined, systemClock);
+    const hint = "compare issuer with the one that the provider's discovery document names";
+    const ask = async (): Promise<void> => {
+      const behindMs = Date.parse((await client.examine()) ?? "") - Date.now();
+      if (!Number.isNaN(behindMs)) clocks.push({ server: new URL(issuer).origin, behindMs });
+    };
+    const probe = { url: issuer, hint, ask };
+    const found = await look(
+      { label: `provider ${name}`, caFile, timeout: 5_000, probe },
+      examined,
+    );
+    client.close();
+    const address = `https://HOST${ownPath}/login/${name}/callback`;
+    return [...found, good(`provider ${name}: the redirect address to register is ${address}`)];
+  });
+  return (await Promise.all(looks)).flat();
 }
 
 function aboutCallers(configuration: Configuration): Asked[] {

@@ -1,12 +1,26 @@
 import { z } from "zod";
 import type { Configuration } from "../configuration.ts";
-import { text, TOKEN, wholeSeconds } from "../fields.ts";
+import {
+  claimName,
+  filePath,
+  flag,
+  name,
+  refuse,
+  remoteAccess,
+  remoteUrl,
+  text,
+  TOKEN,
+  wholeSeconds,
+} from "../fields.ts";
+import { personRequirements } from "./route-access.ts";
 import {
   listAt,
   mappingAt,
   type PathProblem,
+  repeated,
   type Section,
   textAt,
+  valueAt,
   type Written,
 } from "../written.ts";
 
@@ -14,6 +28,9 @@ import {
 export const browser: Section = { rules: [browserProblems], rulesOfValid: [lifetimeProblems] };
 
 export const OWN_PATH = "/_sallyport";
+
+/** A page is one request of 12 KiB at most. */
+const LARGEST_LOGO = 6 * 1_024;
 
 const ONE_YEAR = 366 * 24 * 3_600_000;
 
@@ -42,22 +59,91 @@ export function browserSection() {
           z.strictObject({
             title: text().default("Sallyport").describe("Name of what is protected"),
             message: text().exactOptional().describe("Whom to ask for access, for example"),
+            logo: filePath({ maxBytes: LARGEST_LOGO })
+              .exactOptional()
+              .describe(
+                "Picture above the title: a file with SVG, PNG, JPEG or WebP, 6 KiB at most",
+              ),
           }),
         ])
         .exactOptional()
         .describe("What the pages show; off: no pages, the envelope for everybody"),
+      providers: z
+        .array(provider())
+        .default([])
+        .describe("OpenID providers, beside the form where there are users"),
     })
     .describe(
       "People with browsers: a sign-in page, and a cookie that holds the same token that POST /api/authenticate returns. Default: none",
     );
 }
 
+function provider() {
+  const { caFile } = remoteAccess();
+  return z
+    .strictObject({
+      name: name().describe("Name in paths, metrics, the log and the claim idp of tokens"),
+      label: text().exactOptional().describe("Text on the button; default: the name"),
+      issuer: remoteUrl().describe("Issuer; its discovery document is read"),
+      caFile,
+      clientId: text().describe("Client id of Sallyport"),
+      clientSecret: text().exactOptional().describe("Client secret; use ${file:…}"),
+      clientKeyFile: filePath({ secret: true })
+        .exactOptional()
+        .describe(
+          "Private key that signs instead of a secret (private_key_jwt), PEM or JWK; with neither, the client is public",
+        ),
+      scopes: z
+        .array(text().refine((scope) => !/\s/.test(scope), "must be a scope: no blanks"))
+        .default(["openid", "email", "profile"])
+        .refine((scopes) => scopes.includes("openid"), "must include openid")
+        .describe("Scopes to ask for"),
+      claims: z
+        .strictObject({
+          subject: claimName().exactOptional().describe("Claim with the name; default: sub"),
+          groups: claimName().exactOptional().describe("Claim with the groups; default: groups"),
+        })
+        .prefault({})
+        .describe("Claims of the ID token, else of the UserInfo endpoint, that make the caller"),
+      require: personRequirements()
+        .exactOptional()
+        .describe("Who may sign in; others get a page with 403"),
+      automatic: flag(false).describe(
+        "Whether navigations without a session go there at once (303); only with one provider and no users",
+      ),
+      logout: z
+        .enum(["local", "provider"])
+        .default("local")
+        .describe("Where signing out ends a session: here, or at the provider, too"),
+    })
+    .transform((written, context) =>
+      written.clientSecret !== undefined && written.clientKeyFile !== undefined
+        ? refuse(context, "has clientSecret and clientKeyFile: one of them identifies Sallyport")
+        : written,
+    );
+}
+
 /** Rules between `browser` and what stands beside it. */
 function browserProblems({ whole, routes }: Written): PathProblem[] {
   if (whole["browser"] === undefined) return [];
-  const problems: PathProblem[] = [];
-  if (listAt(whole, "users").length === 0) {
-    problems.push({ path: ["browser"], of: "key", message: "needs users who can sign in" });
+  const providers = listAt(whole, "browser", "providers");
+  const users = listAt(whole, "users");
+  const problems: PathProblem[] = repeated(
+    providers.map((each, index) => ({ name: textAt(each, "name"), index })),
+    (each) => each.name,
+  ).map(({ index }) => ({
+    path: ["browser", "providers", index, "name"],
+    message: "is the name of an earlier provider",
+  }));
+  if (users.length === 0 && providers.length === 0) {
+    const message = "needs users or providers: nobody could sign in";
+    problems.push({ path: ["browser"], of: "key", message });
+  }
+  for (const [index, each] of providers.entries()) {
+    if (valueAt(each, ["automatic"]) !== true) continue;
+    if (users.length === 0 && providers.length === 1) continue;
+    const message = "must not be true beside users or another provider: people could not choose";
+    problems.push({ path: ["browser", "providers", index, "automatic"], message });
   }
   if (mappingAt(whole, "tokens", "revocation")["logout"] === false) {
     const message = "must not be false with browser: signing out would end no token";

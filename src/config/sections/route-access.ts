@@ -118,6 +118,18 @@ function requirements() {
       .exactOptional()
       .describe("The token must come from one of these issuers"),
   } satisfies Record<keyof Requirements, z.ZodType>;
+  return requiring(keys);
+}
+
+/** What a person must have to sign in at a provider. */
+export function personRequirements() {
+  return requiring({
+    groups: names("group", text).exactOptional().describe("Groups of the person"),
+    claims: z.array(claim()).min(1).exactOptional().describe("Claims; every entry must hold"),
+  });
+}
+
+function requiring<Keys extends z.ZodRawShape>(keys: Keys) {
   const known = Object.keys(keys)
     .join(", ")
     .replace(/, (?=\w+$)/, " or ");

@@ -105,6 +105,8 @@ export const ERRORS = {
   login_throttled: { status: 429, message: "Too many login attempts, try again later" },
   users_unavailable: { status: 503, message: "Logging in is not possible at the moment" },
   login_queue_full: { status: 503, message: "Too many logins at the moment, try again later" },
+  sign_in_failed: { status: 400, message: "This sign-in cannot be completed: begin it again" },
+  provider_unavailable: { status: 503, message: "The sign-in provider does not answer, try again" },
 
   // The request itself.
   bad_request: { status: 400, message: "The request is not valid", close: true },
@@ -212,7 +214,10 @@ export type Reason =
   | ("throttled" | `throttled_${"address" | "account" | "global"}`)
   | `version_${"malformed" | "unreadable" | "unreachable"}`
   | ("upstream_queue_timeout" | "slow_client" | "client_gone")
-  | "session_too_large"
+  | (
+      | "session_too_large"
+      | `sign_in_${"host" | "state" | "denied" | "invalid" | "claims" | "refused"}`
+    )
   | ("no_upstream" | "not_monitored" | "explained_only");
 
 /** The parts of a request head that two readers could interpret differently. */

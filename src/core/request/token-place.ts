@@ -20,6 +20,11 @@ export function placeWords(place: TokenPlace): string {
   return "query" in place ? `the query field ${place.query}` : "the WebSocket protocol";
 }
 
+/** Returns how the names of the cookies begin that browsers keep while people sign in at a provider. */
+export function signInCookies(session: string): string {
+  return `${session}-signin-`;
+}
+
 interface SentRequest {
   /** Names and values, alternating. */
   readonly rawHeaders: readonly string[];
@@ -42,12 +47,15 @@ export class TokenPlaces {
   readonly hiddenFromCaches: boolean;
   /** The folded names of header fields, without `Authorization`. */
   readonly #headers: readonly string[];
+  /** How the names of further cookies begin that reach no backend. */
+  readonly #signIns: string | undefined;
 
   /** @param session the name of the cookie of sessions, which never reaches a backend, even if it is no place here. */
   constructor(list: readonly TokenPlace[], session?: string) {
     this.list = list;
     const cookies = list.flatMap((place) => ("cookie" in place ? [place.cookie] : []));
     this.session = session !== undefined && cookies.includes(session);
+    this.#signIns = session === undefined ? undefined : signInCookies(session);
     this.cookies = session === undefined ? cookies : [...new Set([...cookies, session])];
     this.queries = list.flatMap((place) => ("query" in place ? [place.query] : []));
     this.websocketProtocol = list.some((place) => "websocketProtocol" in place);
@@ -70,6 +78,13 @@ export class TokenPlaces {
       if (this.hides(rawHeaders[i] ?? "") !== undefined) return true;
     }
     return false;
+  }
+
+  /** Whether a cookie must not reach the backend. */
+  hidesCookie(name: string): boolean {
+    return (
+      this.cookies.includes(name) || (this.#signIns !== undefined && name.startsWith(this.#signIns))
+    );
   }
 
   /**

@@ -189,13 +189,14 @@ export function cookieValues(field: string, name: string): string[] {
     .flatMap((pair) => (namePart(pair).replace(AROUND, "") === name ? [valueOf(pair)] : []));
 }
 
-/** @returns the field without the cookies of these names, otherwise byte for byte; undefined if no cookie is left. */
-export function withoutCookies(field: string, names: readonly string[]): string | undefined {
+/** @returns the field without the hidden cookies, otherwise byte for byte; undefined if no cookie is left. */
+export function withoutCookies(
+  field: string,
+  isHidden: (name: string) => boolean,
+): string | undefined {
   const pairs = field.split(";");
   // Backends trim more than they should: Python also U+0085.
-  const kept = pairs.filter(
-    (pair) => !names.includes(namePart(pair).replaceAll("\u0085", "").trim()),
-  );
+  const kept = pairs.filter((pair) => !isHidden(namePart(pair).replaceAll("\u0085", "").trim()));
   if (kept.length === pairs.length) return field;
   const left = kept.join(";").trim();
   return left === "" ? undefined : left;

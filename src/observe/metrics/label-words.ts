@@ -8,7 +8,7 @@ export const AUTH_REFUSALS: readonly string[] = AUTH_REASONS.filter((reason) => 
 /** The `route` labels of our own endpoints, and of requests without a route. */
 export const OWN_ROUTES: readonly string[] = [
   ...["authenticate", "logout", "version", "jwks", "preflight", "none"],
-  ...["sign_in", "sign_out", "browser_session"],
+  ...["sign_in", "sign_in_provider", "sign_out", "browser_session", "provider_logout"],
 ];
 
 /** All other methods count as `other`, because clients can choose any method. */

@@ -5,6 +5,8 @@ import { Html, html } from "../../lib/text/html.ts";
 export interface PageWords {
   readonly title: string;
   readonly message?: string | undefined;
+  /** A picture as a data URL. */
+  readonly logo?: string | undefined;
 }
 
 /** What a page shows. */
@@ -36,8 +38,11 @@ p { margin: 0 0 16px; color: var(--soft); }
 .notice { color: var(--bad); background: var(--bad-soft); border-radius: 6px; padding: 8px 12px; }
 label { display: block; margin: 0 0 14px; font-size: 14px; }
 input { display: block; width: 100%; margin-top: 4px; padding: 10px; font: inherit; color: inherit; background: var(--page); border: 1px solid var(--line); border-radius: 6px; }
-button { width: 100%; padding: 11px; font: inherit; font-weight: 600; color: var(--on-accent); background: var(--accent); border: 0; border-radius: 6px; cursor: pointer; }
-a { color: var(--accent); }
+form + p { margin-top: 20px; }
+.button { display: block; text-align: center; text-decoration: none; }
+button, .button { width: 100%; padding: 11px; font: inherit; font-weight: 600; color: var(--on-accent); background: var(--accent); border: 0; border-radius: 6px; cursor: pointer; }
+a:not(.button) { color: var(--accent); }
+img { display: block; max-width: 100%; max-height: 64px; margin: 0 0 16px; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 small { display: block; margin-top: 16px; color: var(--soft); font-size: 13px; }
 `;
@@ -46,11 +51,12 @@ small { display: block; margin-top: 16px; color: var(--soft); font-size: 13px; }
 const STYLE_ELEMENT = new Html(`<style>${STYLE}</style>`);
 
 /**
- * Pages load nothing, run nothing, and cannot be framed. Without `form-action`: Chromium applies it to each redirect behind a form,
+ * Pages load nothing (a logo is part of the page), run nothing, and cannot be framed. Without `form-action`: Chromium applies it to each redirect behind a form,
  * and applications redirect to other hosts.
  */
 const POLICY = [
   "default-src 'none'",
+  "img-src data:",
   `style-src 'sha256-${hash("sha256", STYLE, "base64")}'`,
   "frame-ancestors 'none'",
   "base-uri 'none'",
@@ -73,7 +79,7 @@ export const PAGE_FIELDS: readonly string[] = [
 
 /** Returns a whole page. @param requestId for those who report a problem. */
 export function renderPage(words: PageWords, page: PageContent, requestId: string): string {
-  const { title, message } = words;
+  const { title, message, logo } = words;
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -85,6 +91,7 @@ export function renderPage(words: PageWords, page: PageContent, requestId: strin
       </head>
       <body>
         <main>
+          ${logo === undefined ? undefined : html`<img src="${logo}" alt="" />`}
           <h1>${page.heading}</h1>
           <p>${title}</p>
           ${page.notice === undefined ? undefined : html`<p class="notice" role="alert">${page.notice}</p>`}
@@ -114,6 +121,13 @@ export function signInForm(action: string, to: string): Html {
     /></label>
     <button>Sign in</button>
   </form>`;
+}
+
+/** Returns a button for each provider. */
+export function providerLinks(
+  links: readonly { readonly href: string; readonly text: string }[],
+): readonly Html[] {
+  return links.map(({ href, text }) => html`<p><a class="button" href="${href}">${text}</a></p>`);
 }
 
 export function signOutForm(action: string): Html {

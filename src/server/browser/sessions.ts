@@ -1,6 +1,8 @@
 import type { Answer, Endpoint, EndpointCall } from "../request/gate.ts";
+import { html } from "../../lib/text/html.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { SignIns } from "../../core/login.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { TokenPlaces } from "../../core/request/token-place.ts";
 import {
@@ -13,14 +15,22 @@ import {
   requireLoginType,
 } from "../endpoints/authenticate.ts";
 import type { LogOut } from "../endpoints/logout.ts";
-import { isSameOrigin } from "../request/decide.ts";
+import { isSameOrigin, originOf } from "../request/decide.ts";
 import type { RequestContext } from "../request/request-context.ts";
-import { envelopeAnswer } from "../request/write-answer.ts";
+import { envelopeAnswer, seeOther } from "../request/write-answer.ts";
+import { cookieField, FORM_TYPE } from "./session-cookie.ts";
+import {
+  type OfferedProvider,
+  PROVIDER_SIGN_IN,
+  providerEndpoints,
+  type ProviderEndpointsOptions,
+} from "./provider-endpoints.ts";
 import {
   link,
   PAGE_FIELDS,
   type PageContent,
   type PageWords,
+  providerLinks,
   renderPage,
   signInForm,
   signOutForm,
@@ -37,13 +47,15 @@ export interface SessionOptions extends AuthenticateOptions {
   /** The issuer of our own tokens. */
   readonly issuer: string;
   readonly revoke: LogOut;
+  /** Whether there are users with names and passwords. */
+  readonly hasUsers: boolean;
+  readonly providers: readonly OfferedProvider[];
+  readonly signIns: SignIns;
+  readonly isOwnHost: ProviderEndpointsOptions["isOwnHost"];
 }
 
 /** What browsers keep of one cookie: its name, value and attributes together (RFC 6265bis §5.6). */
 const COOKIE_BYTES = 4_096;
-const ATTRIBUTES = "Path=/; Secure; HttpOnly; SameSite=Lax";
-
-const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
 
 /**
  * People with browsers: the sign-in page, the session, and its end. The session is a token of our own in a cookie; nothing else is
@@ -66,7 +78,10 @@ export class Sessions {
     const session = new TokenPlaces([{ cookie }]);
     const signIn: Endpoint = {
       name: "sign_in",
-      methods: page === undefined ? ["POST"] : ["GET", "HEAD", "POST"],
+      methods: [
+        ...(page === undefined ? [] : ["GET", "HEAD"]),
+        ...(options.hasUsers ? ["POST"] : []),
+      ],
       auth: "none",
       checkHead: (request, incoming) => {
         if (request.method === "POST") checkSignIn(request, incoming);
@@ -89,6 +104,11 @@ export class Sessions {
       answer: (call) => this.#describe(call),
     };
     this.endpoints = new Map([
+      ...providerEndpoints({
+        ...options,
+        destination: (to) => this.#destination(to),
+        sessionOf: (token) => this.#cookieOf(token),
+      }),
       [this.#login, signIn],
       [this.#logout, signOut],
       [`${ownPath}/session`, described],
@@ -107,7 +127,7 @@ export class Sessions {
 
   /** The field that ends the session in the browser. */
   get end(): readonly string[] {
-    return ["Set-Cookie", `${this.#options.cookie}=; Max-Age=0; ${ATTRIBUTES}`];
+    return cookieField(this.#options.cookie, "", 0);
   }
 
   async #signIn(call: EndpointCall): Promise<Answer> {
@@ -136,13 +156,12 @@ export class Sessions {
   /** @throws GateError `forbidden` if browsers would drop it. */
   #cookieOf(token: string): readonly string[] {
     const { cookie, lifetimeMs } = this.#options;
-    const seconds = Math.floor(lifetimeMs / 1_000);
-    const field = `${cookie}=${token}; Max-Age=${seconds}; ${ATTRIBUTES}`;
-    if (field.length > COOKIE_BYTES) {
+    const fields = cookieField(cookie, token, Math.floor(lifetimeMs / 1_000));
+    if ((fields[1]?.length ?? 0) > COOKIE_BYTES) {
       const message = "This account is in too many groups for the session of a browser";
       throw new GateError("forbidden", { message, reason: "session_too_large" });
     }
-    return ["Set-Cookie", field];
+    return fields;
   }
 
   async #signOut({ request, identity }: EndpointCall): Promise<Answer> {
@@ -152,7 +171,12 @@ export class Sessions {
     }
     if (identity?.issuer !== issuer) throw new GateError("forbidden");
     await revoke(identity, request);
-    return this.#left(request);
+    const { providers, signIns, ownPath } = this.#options;
+    const provider = providers.find(({ name }) => name === identity.claims?.get("idp"));
+    const origin = originOf(request);
+    if (provider?.signsOut !== true || origin === undefined) return this.#left(request);
+    const url = await signIns.signOutUrl(provider.name, `${origin}${ownPath}/login`);
+    return url === undefined ? this.#left(request) : seeOther(url, request, this.end);
   }
 
   #left(request: GateRequest): Answer {
@@ -175,7 +199,15 @@ export class Sessions {
     if (leaves && refusal.status === 401 && isSameOrigin(request, undefined)) {
       return this.#left(request);
     }
-    if (this.#options.page === undefined || !this.#reads(context)) return undefined;
+    if (!this.#reads(context)) return undefined;
+    const { page, providers } = this.#options;
+    const automatic = providers.find((each) => each.automatic);
+    // Any other refusal may come back with the next token, too.
+    const begins = ["missing", "expired"].includes(decision?.tokenRefusal?.reason ?? "");
+    if (automatic !== undefined && begins && request !== undefined && this.#mayHelp(context)) {
+      return seeOther(this.#addressOf(automatic, this.#here(request)), request, VARIES);
+    }
+    if (page === undefined) return undefined;
     const content = this.#contentOf(refusal, error, context);
     return this.#page(refusal.status, content, context.requestId, refusal);
   }
@@ -206,10 +238,8 @@ export class Sessions {
       const to = this.#destinations.get(request) ?? "/";
       return this.#signInPage(to, `${error.message}${wait}`);
     }
-    const here = this.#destination(request === undefined ? null : request.path + request.query);
-    const { tokenFrom } = decision?.route ?? { tokenFrom: { session: true } };
-    // Elsewhere, signing in would lead back to this page.
-    if (status === 401 && tokenFrom?.session === true) {
+    const here = this.#here(request);
+    if (status === 401 && this.#mayHelp(context)) {
       const isNew = decision?.tokenRefusal?.reason === "missing";
       return this.#signInPage(here, isNew ? undefined : "Your session has ended");
     }
@@ -224,7 +254,27 @@ export class Sessions {
       errorRow(error.code).proxyStatus === undefined
         ? "This did not work"
         : "The application does not answer";
-    return { heading, notice: `${error.message}.${wait}`, content: link(here, "Try again") };
+    // What a provider has sent back counts once.
+    const returns = request?.path.endsWith("/callback") === true;
+    const fromProvider = request !== undefined && decision?.endpoint?.name === PROVIDER_SIGN_IN;
+    const begin = returns || request === undefined ? this.#login : request.path + request.query;
+    const href = fromProvider ? begin : here;
+    return { heading, notice: `${error.message}.${wait}`, content: link(href, "Try again") };
+  }
+
+  /** Whether a session would let the request pass. Elsewhere, signing in would lead back to the page. */
+  #mayHelp({ decision }: RequestContext): boolean {
+    const { tokenFrom } = decision?.route ?? { tokenFrom: { session: true } };
+    return tokenFrom?.session === true;
+  }
+
+  #here(request: GateRequest | undefined): string {
+    return this.#destination(request === undefined ? null : request.path + request.query);
+  }
+
+  /** Returns the address at which a sign-in at a provider begins. */
+  #addressOf({ name }: OfferedProvider, to: string): string {
+    return `${this.#login}/${name}?to=${encodeURIComponent(to)}`;
   }
 
   /** Returns a path of this host that is none of ours; `/` for anything else. */
@@ -234,7 +284,13 @@ export class Sessions {
   }
 
   #signInPage(to: string, notice: string | undefined): PageContent {
-    return { heading: "Sign in", notice, content: signInForm(this.#login, to) };
+    const { hasUsers, providers } = this.#options;
+    const links = providers.map((each) => ({
+      href: this.#addressOf(each, to),
+      text: each.label,
+    }));
+    const form = hasUsers ? signInForm(this.#login, to) : undefined;
+    return { heading: "Sign in", notice, content: html`${form}${providerLinks(links)}` };
   }
 
   /** @param instead what everybody else would get: its other fields stay. */
@@ -261,6 +317,9 @@ export class Sessions {
     };
   }
 }
+
+/** A navigation and a request of a program share an address. */
+const VARIES = ["Vary", "Accept, Sec-Fetch-Site, Sec-Fetch-Mode, Sec-Fetch-Dest"];
 
 const REPLACED = new Set(["content-type", "content-length"]);
 
@@ -306,16 +365,6 @@ function localPath(to: string | null): string {
   const { origin, pathname, search } = new URL(to, base);
   const path = pathname + search;
   return origin === base && !path.startsWith("//") && path.length <= LONGEST ? path : "/";
-}
-
-function seeOther(to: string, { requestId }: GateRequest, extra: readonly string[]): Answer {
-  const headers = ["Location", to, "Content-Length", "0", "Cache-Control", "no-store"];
-  return {
-    status: 303,
-    body: "",
-    close: false,
-    headers: [...headers, "Referrer-Policy", "no-referrer", "X-Request-Id", requestId, ...extra],
-  };
 }
 
 function waitWords(seconds: number): string {

@@ -153,6 +153,13 @@ function names(origin: string, request: GateRequest): boolean {
   return URL.canParse(own) && new URL(own).host === host;
 }
 
+/** Returns the origin at which a browser has this host open; undefined if the request names none. */
+export function originOf(request: GateRequest): string | undefined {
+  const scheme = ownSchemes(request).length === 1 ? ownSchemes(request)[0] : "https:";
+  const origin = `${scheme}//${request.authority}`;
+  return request.authority !== "" && URL.canParse(origin) ? new URL(origin).origin : undefined;
+}
+
 const ONLY_TLS: readonly string[] = ["https:"];
 /** Traefik names the schemes of WebSockets. */
 const BY_REPORT: Readonly<Record<string, readonly string[]>> = {

@@ -1,3 +1,4 @@
+import type { GateRequest } from "../../core/request/gate-request.ts";
 import type {
   IncomingRequest,
   OutgoingResponse,
@@ -142,4 +143,15 @@ export function tellRate(
     "RateLimit",
     `"${name}";r=${verdict.remaining};t=${Math.ceil(verdict.waitMs / 1000)}`,
   );
+}
+
+/** Sends a browser elsewhere. @param extra further fields, names and values alternating. */
+export function seeOther(to: string, { requestId }: GateRequest, extra: readonly string[]): Answer {
+  const headers = ["Location", to, "Content-Length", "0", "Cache-Control", "no-store"];
+  return {
+    status: 303,
+    body: "",
+    close: false,
+    headers: [...headers, "Referrer-Policy", "no-referrer", "X-Request-Id", requestId, ...extra],
+  };
 }

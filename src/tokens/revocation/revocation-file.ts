@@ -16,7 +16,10 @@ import { type Listed, revocationKind } from "./revocation-kinds.ts";
 
 /** The kinds by their key in the file. */
 const BY_KEY = new Map(
-  REVOCATION_KINDS.map((kind) => [REVOCATION_FORMS[kind].fileKey, revocationKind(kind)]),
+  REVOCATION_KINDS.flatMap((kind) => {
+    const { fileKey } = REVOCATION_FORMS[kind];
+    return fileKey === undefined ? [] : [[fileKey, revocationKind(kind)] as const];
+  }),
 );
 
 /**

@@ -29,21 +29,25 @@ export function keySetUrlIn(text: string, issuer: string): string {
   if (document["issuer"] !== issuer)
     throw new RemoteError("the discovery document names another issuer");
   const { jwks_uri: url } = document;
-  if (typeof url !== "string" || !isSafeRemoteUrl(url)) {
-    throw new RemoteError("the jwks_uri in the discovery document is not an https URL");
+  const wrong = namedAddressProblem(url, issuer);
+  if (wrong !== undefined) {
+    const hint = wrong === BARE ? ": set jwks.url" : "";
+    throw new RemoteError(`the jwks_uri in the discovery document ${wrong}${hint}`);
   }
+  return String(url);
+}
+
+const NOT_HTTPS = "is not an https URL";
+const BARE = "has an IP address as its host";
+
+/** Returns what is wrong with an address that the discovery document of an issuer names; undefined if it may be asked. */
+export function namedAddressProblem(url: unknown, issuer: string): string | undefined {
+  if (typeof url !== "string" || !isSafeRemoteUrl(url)) return NOT_HTTPS;
   const { hostname, protocol } = new URL(url);
   const own = new URL(issuer);
-  if (protocol === "http:" && own.protocol !== "http:") {
-    throw new RemoteError("the jwks_uri in the discovery document is not an https URL");
-  }
+  if (protocol === "http:" && own.protocol !== "http:") return NOT_HTTPS;
   const bare = isIP(hostname.replaceAll(/[[\]]/g, "")) !== 0 || LOCAL_NAME.test(hostname);
-  if (bare && hostname !== own.hostname) {
-    throw new RemoteError(
-      "the jwks_uri in the discovery document has an IP address as its host: set jwks.url",
-    );
-  }
-  return url;
+  return bare && hostname !== own.hostname ? BARE : undefined;
 }
 
 /**

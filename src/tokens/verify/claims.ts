@@ -54,6 +54,16 @@ export function readClaims(
 
 const NO_CLAIMS: NeededClaims = { scopes: false, names: [] };
 
+/** Returns who somebody is, with the claims that are needed; undefined if a name is not well formed. */
+export function personIn(
+  payload: Readonly<Record<string, unknown>>,
+  mapping: ClaimMapping | undefined,
+  needed: readonly string[],
+): Pick<IdentityClaims, "subject" | "groups" | "claims"> | undefined {
+  const caller = callerOf(payload, mapping);
+  return caller && { ...caller, claims: keptClaims(payload, needed) };
+}
+
 /** Returns who the caller is; undefined if a name is not well formed. */
 function callerOf(
   payload: Readonly<Record<string, unknown>>,
@@ -132,7 +142,7 @@ export function claimFaults(
  * claim, and looks for the rest inside that object (`realm_access.roles`). Only own members count, never those that
  * every object inherits.
  */
-function claimAt(claims: Readonly<Record<string, unknown>>, name: string): unknown {
+export function claimAt(claims: Readonly<Record<string, unknown>>, name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
   for (let dot = name.lastIndexOf("."); dot > 0; dot = name.lastIndexOf(".", dot - 1)) {
     const outer = name.slice(0, dot);

@@ -78,7 +78,7 @@ function removed(fields: readonly string[], places: TokenPlaces): string[] {
     if (hidden === undefined) kept.push(name, value);
     else if (hidden === "protocols") offered = true;
     else if (hidden === "cookies") {
-      const left = withoutCookies(value, places.cookies);
+      const left = withoutCookies(value, (cookie) => places.hidesCookie(cookie));
       if (left !== undefined) kept.push(name, left);
     }
   }

@@ -20,6 +20,7 @@ import { RevocationList } from "../../../src/tokens/revocation/revocation-list.t
 import { keptLines } from "../../observe/kept-lines.ts";
 import { ask } from "../../support/ask.ts";
 import { type HoldingBackend, startHoldingBackend } from "../../support/holding-backend.ts";
+import { NO_SIGN_INS } from "../../support/no-sign-ins.ts";
 import { recordedLog } from "../../support/recorded-log.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import { until } from "../../support/until.ts";
@@ -84,6 +85,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
       },
       reloads: new ReloadStates(clock.now, (problems) => void states.push(problems.length === 0)),
       logins,
+      signIns: NO_SIGN_INS,
       revocations: new RevocationList(),
       publish: () => Promise.resolve(false),
       observer,

@@ -1,0 +1,179 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Configuration } from "../../config/configuration.ts";
+import type { SnapshotFiles } from "../../config/snapshot.ts";
+import type { Change } from "../../core/change.ts";
+import { ConfigError, createAll } from "../../core/config-problem.ts";
+import type { Log } from "../../core/log.ts";
+import type { SignIns } from "../../core/login.ts";
+import type { Observer } from "../../core/observer.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { PublishRevocations } from "../../core/revocation.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { claimsNeededBy, meets } from "../../policy/authorize.ts";
+import { TokenIssuer } from "../../tokens/issuer.ts";
+import { algorithmOf, weaknessOf } from "../../tokens/keys/algorithms.ts";
+import { KeyFormatError, readKey } from "../../tokens/keys/key-file.ts";
+import type { OwnKeys } from "../../tokens/keys/own-keys.ts";
+import type { ProviderSettings } from "../../tokens/providers/openid-provider.ts";
+import type { ProviderSignIns } from "../../tokens/providers/provider-sign-ins.ts";
+import { observeCheck, SIGN_IN } from "./remote-checks.ts";
+
+/** A configuration, and the content of the files that it names. */
+interface Configured {
+  readonly configuration: Configuration;
+  readonly files: SnapshotFiles;
+}
+
+interface SignInsOptions {
+  readonly keys: Pick<OwnKeys, "signing" | "ring">;
+  readonly publish: PublishRevocations;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: Observer;
+}
+
+/** The sign-ins at providers of the whole process, whatever the number of threads. */
+export interface OpenSignIns {
+  readonly service: SignIns;
+  /** Prepares another configuration. @throws ConfigError if a key file cannot be used. */
+  prepare(changed: Configured): Promise<Change>;
+  close(): void;
+}
+
+type WrittenProvider = NonNullable<Configuration["browser"]>["providers"][number];
+
+/** @throws ConfigError if a key file cannot be used. */
+export async function openSignIns(
+  configured: Configured,
+  options: SignInsOptions,
+): Promise<OpenSignIns> {
+  let current = await open(configured, options);
+  /** Runs with the providers in force. A reload that changes them ends what has begun: nobody gets a token by rules of before. */
+  const inForce = async <Answer>(work: (signIns: ProviderSignIns) => Promise<Answer>) => {
+    const { signIns } = current;
+    const answer = signIns && (await work(signIns));
+    if (answer !== undefined && current.signIns === signIns) return answer;
+    throw new GateError("sign_in_failed", { reason: "sign_in_state" });
+  };
+  return {
+    service: {
+      beginSignIn: (...begun) => inForce((signIns) => signIns.beginSignIn(...begun)),
+      finishSignIn: (...returned) => inForce((signIns) => signIns.finishSignIn(...returned)),
+      signOutUrl: async (...left) => current.signIns?.signOutUrl(...left),
+      endSessions: async (...ended) => current.signIns?.endSessions(...ended),
+    },
+    async prepare(changed) {
+      const next = await open(changed, options);
+      const isSame = isDeepStrictEqual(next.settings, current.settings);
+      return {
+        async commit() {
+          const unused = isSame ? next : current;
+          if (!isSame) current = next;
+          unused.signIns?.close();
+        },
+        rollback: () => next.signIns?.close(),
+      };
+    },
+    close: () => current.signIns?.close(),
+  };
+}
+
+/**
+ * Returns the providers of a configuration, with the keys that their files hold.
+ *
+ * @throws ConfigError if a key file cannot be used.
+ */
+export function providersOf({ browser }: Configuration, files: SnapshotFiles) {
+  const written = browser?.providers ?? [];
+  return createAll(
+    written.map((each) => () => ({
+      ...settingsOf(each, files),
+      name: each.name,
+      require: each.require ?? {},
+    })),
+  );
+}
+
+async function open({ configuration, files }: Configured, options: SignInsOptions) {
+  const { keys, publish, clock, log, observer } = options;
+  const { browser, tokens } = configuration;
+  const { issuer, audience } = tokens;
+  const lifetimeMs = browser?.lifetime ?? tokens.lifetime;
+  const providers = providersOf(configuration, files);
+  const settings = { issuer, audience, lifetimeMs, providers: providers.map(comparable) };
+  if (providers.length === 0) return { signIns: undefined, settings };
+  // Costs nothing where nobody signs in at a provider.
+  const { ProviderSignIns } = await import("../../tokens/providers/provider-sign-ins.ts");
+  const signIns = new ProviderSignIns({
+    providers: providers.map((each) => ({
+      ...each,
+      admits: (person) => meets(person, each.require),
+      check: observeCheck({ kind: SIGN_IN, name: each.name }, { observer, log, clock }),
+    })),
+    issuer: new TokenIssuer({ issuer, audience, lifetimeMs, keys: keysOf(keys), observer }),
+    issuerName: issuer,
+    lifetimeMs,
+    keys,
+    publish,
+    clock,
+    log,
+  });
+  return { signIns, settings };
+}
+
+function keysOf(keys: Pick<OwnKeys, "signing">): Pick<OwnKeys, "signing" | "verification"> {
+  return {
+    get signing() {
+      return keys.signing;
+    },
+    verification: [],
+  };
+}
+
+function comparable<Each extends ProviderSettings>({ clientKey, ...rest }: Each) {
+  const key = clientKey?.key.export({ type: "pkcs8", format: "der" }).toString("base64");
+  return { ...rest, key };
+}
+
+/** @throws ConfigError if the key file cannot be used. */
+function settingsOf(
+  {
+    issuer,
+    caFile,
+    clientId,
+    clientSecret,
+    clientKeyFile,
+    scopes,
+    claims,
+    require,
+  }: WrittenProvider,
+  files: SnapshotFiles,
+): ProviderSettings {
+  return {
+    issuer,
+    caFile,
+    clientId,
+    clientSecret,
+    clientKey: clientKeyFile === undefined ? undefined : clientKeyIn(clientKeyFile, files),
+    scopes,
+    claims,
+    needed: require === undefined ? [] : claimsNeededBy(require).names,
+  };
+}
+
+function clientKeyIn(file: string, files: SnapshotFiles): ProviderSettings["clientKey"] {
+  const refused = (message: string) => new ConfigError([{ file, message }]);
+  try {
+    const { key, algorithm: named } = readKey(files.text(file));
+    const weakness = weaknessOf(key);
+    if (weakness !== undefined) throw refused(weakness);
+    const algorithm = algorithmOf(key, named, "ES256");
+    if (key.type !== "private" || algorithm === undefined) {
+      throw refused("the file must hold a private key that signs");
+    }
+    return { key, algorithm };
+  } catch (error) {
+    if (error instanceof KeyFormatError) throw refused(error.message);
+    throw error;
+  }
+}

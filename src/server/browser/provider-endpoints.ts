@@ -1,0 +1,153 @@
+import { SIGN_IN_SECONDS, type SignIns } from "../../core/login.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { GateRequest } from "../../core/request/gate-request.ts";
+import { signInCookies } from "../../core/request/token-place.ts";
+import { cookieValues, headerValues } from "../../lib/http/header-values.ts";
+import { readLoginBody, requireLoginType } from "../endpoints/authenticate.ts";
+import type { ClientReading } from "../listener/reading/fair-reading.ts";
+import { originOf } from "../request/decide.ts";
+import type { Answer, Endpoint, EndpointCall } from "../request/gate.ts";
+import { envelopeAnswer, seeOther } from "../request/write-answer.ts";
+import { cookieField, FORM_TYPE } from "./session-cookie.ts";
+
+/** A provider, as the pages show it. */
+export interface OfferedProvider {
+  readonly name: string;
+  /** The text on the button. */
+  readonly label: string;
+  /** Whether navigations without a session go there at once. */
+  readonly automatic: boolean;
+  /** Whether signing out ends the session there, too. */
+  readonly signsOut: boolean;
+}
+
+export interface ProviderEndpointsOptions {
+  readonly ownPath: string;
+  /** The name of the cookie of sessions. */
+  readonly cookie: string;
+  readonly providers: readonly OfferedProvider[];
+  readonly signIns: SignIns;
+  readonly reading: ClientReading;
+  /** Whether people may come back from a provider to this host. */
+  isOwnHost(host: string): boolean;
+  /** Returns a path of this host; `/` for anything else. */
+  destination(to: string | null): string;
+  /** The fields that begin a session. @throws GateError `forbidden` if browsers would drop it. */
+  sessionOf(token: string): readonly string[];
+}
+
+/** The name of the endpoints that lead to a provider and back. */
+export const PROVIDER_SIGN_IN = "sign_in_provider";
+
+/** Longer ways to the page that a person wanted do not fit into the cookie of a sign-in: they lead to `/`. */
+const LONGEST_TO = 1_024;
+/** Each tab signs in by itself. Of more, the oldest is given up: the head of a request must stay within its limit. */
+const MOST_TABS = 8;
+
+/** Returns the endpoints of all providers, by path: to the provider, back from it, and the end of sessions by the provider. */
+export function providerEndpoints(options: ProviderEndpointsOptions): Map<string, Endpoint> {
+  const { ownPath } = options;
+  return new Map(
+    options.providers.flatMap(({ name }): (readonly [string, Endpoint])[] => {
+      const path = `${ownPath}/login/${name}`;
+      const endpoint = { name: PROVIDER_SIGN_IN, methods: ["GET"], auth: "none" } as const;
+      return [
+        [path, { ...endpoint, answer: (call) => begin(options, name, call) }],
+        [`${path}/callback`, { ...endpoint, answer: (call) => finish(options, name, call) }],
+        [
+          `${path}/backchannel`,
+          {
+            name: "provider_logout",
+            methods: ["POST"],
+            auth: "none",
+            checkHead: (request, incoming) => requireLoginType(FORM_TYPE, request, incoming),
+            answer: (call) => endSessions(options, name, call),
+          },
+        ],
+      ];
+    }),
+  );
+}
+
+async function begin(
+  options: ProviderEndpointsOptions,
+  name: string,
+  { request, incoming }: EndpointCall,
+): Promise<Answer> {
+  const { cookie, signIns, reading, destination } = options;
+  reading.chargeLogin(incoming.socket);
+  const wanted = destination(new URLSearchParams(request.query).get("to"));
+  const to = wanted.length > LONGEST_TO ? "/" : wanted;
+  const begun = await signIns.beginSignIn(name, callbackOf(request, name, options), to);
+  const older = pendingCookies(request, cookie);
+  const dropped = older.slice(0, Math.max(0, older.length + 1 - MOST_TABS));
+  return seeOther(begun.location, request, [
+    ...cookieField(nameFor(cookie, begun.state), begun.sealed, SIGN_IN_SECONDS),
+    ...dropped.flatMap((each) => cookieField(each, "", 0)),
+  ]);
+}
+
+async function finish(
+  options: ProviderEndpointsOptions,
+  name: string,
+  { request, incoming }: EndpointCall,
+): Promise<Answer> {
+  const { cookie, signIns, reading, sessionOf } = options;
+  reading.chargeLogin(incoming.socket);
+  const state = new URLSearchParams(request.query).get("state") ?? "";
+  const pending = nameFor(cookie, state);
+  const kept = headerValues(request.rawHeaders, "cookie").flatMap((field) =>
+    cookieValues(field, pending),
+  );
+  const url = callbackOf(request, name, options) + request.query;
+  const sealed = kept.length === 1 ? kept[0] : undefined;
+  const { token, to } = await signIns.finishSignIn(name, { url, sealed });
+  return seeOther(to, request, [...sessionOf(token), ...cookieField(pending, "", 0)]);
+}
+
+async function endSessions(
+  { signIns, reading }: ProviderEndpointsOptions,
+  name: string,
+  call: EndpointCall,
+): Promise<Answer> {
+  const { request, incoming } = call;
+  reading.chargeLogin(incoming.socket);
+  const fields = new URLSearchParams((await readLoginBody(call)).toString("utf8"));
+  const [token = "", another] = fields.getAll("logout_token");
+  if (token === "" || another !== undefined) {
+    throw new GateError("sign_in_failed", { reason: "sign_in_invalid" });
+  }
+  await signIns.endSessions(name, token);
+  const envelope = { id: request.id, message: "Logged out", success: true };
+  return envelopeAnswer(200, envelope, request);
+}
+
+/** Returns the address to which a provider sends browsers back. @throws GateError `sign_in_failed` at a host that is not ours. */
+function callbackOf(
+  request: GateRequest,
+  name: string,
+  { ownPath, isOwnHost }: ProviderEndpointsOptions,
+): string {
+  const origin = originOf(request);
+  if (origin === undefined || !isOwnHost(request.host)) {
+    const message = "Nobody signs in at this host";
+    throw new GateError("sign_in_failed", { message, reason: "sign_in_host" });
+  }
+  return `${origin}${ownPath}/login/${name}/callback`;
+}
+
+/** The name of the cookie of one sign-in: tabs do not share one. */
+function nameFor(cookie: string, state: string): string {
+  return `${signInCookies(cookie)}${state.slice(0, 8)}`;
+}
+
+/** Returns the names of the cookies of sign-ins that a request brings, the oldest first (RFC 6265 §5.4). */
+function pendingCookies({ rawHeaders }: GateRequest, cookie: string): string[] {
+  const beginning = signInCookies(cookie);
+  return headerValues(rawHeaders, "cookie")
+    .flatMap((field) => field.split(";"))
+    .map((pair) => pair.split("=", 1)[0]?.trim() ?? "")
+    .filter(
+      (each) => each.startsWith(beginning) && /^[\w-]{1,8}$/.test(each.slice(beginning.length)),
+    );
+}

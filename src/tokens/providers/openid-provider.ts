@@ -1,0 +1,378 @@
+import type { KeyObject } from "node:crypto";
+import { createRemoteJWKSet, customFetch as keySetFetch } from "jose/jwks/remote";
+import { jwtVerify } from "jose/jwt/verify";
+import { importPKCS8 } from "jose/key/import";
+import {
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  buildEndSessionUrl,
+  calculatePKCECodeChallenge,
+  type ClientAuth,
+  ClientSecretBasic,
+  ClientSecretPost,
+  type Configuration as Client,
+  customFetch,
+  discovery,
+  enableNonRepudiationChecks,
+  fetchUserInfo,
+  None,
+  PrivateKeyJwt,
+  randomNonce,
+  randomPKCECodeVerifier,
+  randomState,
+} from "openid-client";
+import { GateError } from "../../core/request/errors.ts";
+import type { RemoteCheckObserver } from "../../core/remote-check.ts";
+import type { ClaimMapping } from "../../core/request/token-verifier.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { RemoteClient } from "../../lib/http/remote-client.ts";
+import {
+  codeOrMessage,
+  RemoteError,
+  remoteFailure,
+  systemCode,
+} from "../../lib/text/error-code.ts";
+import { ASYMMETRIC_ALGORITHMS } from "../keys/algorithms.ts";
+import { namedAddressProblem } from "../trusted/key-set-server.ts";
+import { claimAt } from "../verify/claims.ts";
+
+export interface ProviderSettings {
+  readonly issuer: string;
+  readonly caFile: string | undefined;
+  readonly clientId: string;
+  readonly clientSecret: string | undefined;
+  /** Signs what identifies us to the provider (`private_key_jwt`), instead of a secret. */
+  readonly clientKey: { readonly key: KeyObject; readonly algorithm: string } | undefined;
+  readonly scopes: readonly string[];
+  readonly claims: ClaimMapping;
+  /** Further claims that are needed to judge who may sign in. */
+  readonly needed: readonly string[];
+}
+
+/** What a sign-in must come back with. */
+export interface SignInSecrets {
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+}
+
+/** What a logout token ends: one session, or all of an account that began before a time in milliseconds since the epoch. */
+export type EndedSessions =
+  | { readonly sid: string }
+  | { readonly sub: string; readonly before: number };
+
+/** The time for each answer of a provider, in seconds. */
+const ANSWER_SECONDS = 5;
+/** The largest answer of a provider, in bytes: token responses with many groups have some ten thousand. */
+const LARGEST_ANSWER = 262_144;
+const CONNECTIONS = 16;
+/** How long the discovery document is used, in milliseconds. */
+const DISCOVERED_MS = 3_600_000;
+/** How long a provider rests after a failed discovery, in milliseconds. */
+const REST_MS = 1_000;
+/** How old a logout token may be (OpenID Connect Back-Channel Logout 1.0 §2.6 leaves it to us), in seconds. */
+const LOGOUT_TOKEN_SECONDS = 600;
+/** Tolerated difference between the provider's clock and ours, in seconds. */
+const SKEW_SECONDS = 60;
+const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
+/** Statuses whose responses have no content (Fetch §3.3). */
+const NULL_BODY = new Set([101, 204, 205, 304]);
+
+/** The client of one OpenID provider: authorization code with PKCE, by openid-client. */
+export class OpenIdProvider {
+  readonly #settings: ProviderSettings;
+  readonly #failing: RemoteCheckObserver["failed"];
+  readonly #clock: Clock;
+  readonly #http: RemoteClient;
+  #discovered: { readonly client: Client; readonly until: number } | undefined;
+  #discovering: Promise<Client> | undefined;
+  #failed: { readonly until: number; readonly error: unknown } | undefined;
+  /** The `Date` of the last answer. */
+  #date: string | undefined;
+  /** The keys that sign logout tokens. */
+  #keys: ReturnType<typeof createRemoteJWKSet> | undefined;
+
+  constructor(settings: ProviderSettings, failing: RemoteCheckObserver["failed"], clock: Clock) {
+    this.#settings = settings;
+    this.#failing = failing;
+    this.#clock = clock;
+    const { caFile } = settings;
+    this.#http = new RemoteClient({ caFile, connections: CONNECTIONS, maxBytes: LARGEST_ANSWER });
+  }
+
+  close(): void {
+    this.#http.close();
+  }
+
+  /** Reads the discovery document. @returns the `Date` of the answer. @throws RemoteError that says what is wrong. */
+  async examine(): Promise<string | undefined> {
+    const client = await this.#discover();
+    const {
+      authorization_endpoint: entry,
+      token_endpoint: exchange,
+      jwks_uri: keys,
+    } = client.serverMetadata();
+    for (const url of [entry, exchange, keys]) this.#requireOwn(url ?? "");
+    return this.#date;
+  }
+
+  /** @returns the address that the browser goes to. @throws GateError `provider_unavailable`. */
+  begin(returnTo: string): Promise<SignInSecrets & { readonly location: string }> {
+    return this.#ask(async (client) => {
+      const state = randomState();
+      const nonce = randomNonce();
+      const verifier = randomPKCECodeVerifier();
+      const location = buildAuthorizationUrl(client, {
+        redirect_uri: returnTo,
+        scope: this.#settings.scopes.join(" "),
+        state,
+        nonce,
+        code_challenge: await calculatePKCECodeChallenge(verifier),
+        code_challenge_method: "S256",
+      });
+      this.#requireOwn(location.href);
+      return { location: location.href, state, nonce, verifier };
+    });
+  }
+
+  /**
+   * Exchanges the code that a browser has brought back for claims (OpenID Connect Core 1.0 §3.1.3): those of the ID token, and
+   * of the UserInfo endpoint where the ID token lacks one.
+   *
+   * @throws GateError `sign_in_failed`, `forbidden` if the provider has refused the person, or `provider_unavailable`.
+   */
+  finish(url: URL, secrets: SignInSecrets): Promise<Readonly<Record<string, unknown>>> {
+    return this.#ask(async (client) => {
+      const tokens = await authorizationCodeGrant(client, url, {
+        expectedState: secrets.state,
+        expectedNonce: secrets.nonce,
+        pkceCodeVerifier: secrets.verifier,
+        idTokenExpected: true,
+      });
+      const claims = tokens.claims();
+      if (claims === undefined) throw new RemoteError("there is no ID token");
+      const { claims: mapping, needed } = this.#settings;
+      const { subject = "sub", groups = "groups" } = mapping;
+      const lacks = [subject, groups, ...needed].some(
+        (name) => claimAt(claims, name) === undefined,
+      );
+      if (!lacks || client.serverMetadata().userinfo_endpoint === undefined) return claims;
+      return {
+        ...(await fetchUserInfo(client, tokens.access_token, claims.sub)),
+        ...claims,
+      };
+    });
+  }
+
+  /** @returns where a person signs out at the provider; undefined if it has no such place. */
+  signOutUrl(returnTo: string): Promise<string | undefined> {
+    return this.#ask(async (client) => {
+      if (client.serverMetadata().end_session_endpoint === undefined) return undefined;
+      const url = buildEndSessionUrl(client, { post_logout_redirect_uri: returnTo });
+      this.#requireOwn(url.href);
+      return url.href;
+    });
+  }
+
+  /**
+   * Reads a logout token (OpenID Connect Back-Channel Logout 1.0 §2.6).
+   *
+   * @throws GateError `sign_in_failed` if it is not valid, or `provider_unavailable`.
+   */
+  sessionsEndedBy(logoutToken: string): Promise<EndedSessions> {
+    return this.#ask(async (client) => {
+      const { issuer } = client.serverMetadata();
+      const now = this.#clock.now();
+      const { payload, protectedHeader } = await jwtVerify(logoutToken, this.#logoutKeys(client), {
+        issuer,
+        audience: this.#settings.clientId,
+        algorithms: ASYMMETRIC_ALGORITHMS,
+        maxTokenAge: LOGOUT_TOKEN_SECONDS,
+        clockTolerance: SKEW_SECONDS,
+        requiredClaims: ["iat", "jti", "events"],
+        currentDate: new Date(now),
+      });
+      const { events, sid, sub, iat = 0, nonce } = payload;
+      const ends = typeof events === "object" && events !== null && LOGOUT_EVENT in events;
+      const typ = protectedHeader.typ?.toLowerCase() ?? "jwt";
+      // Otherwise an ID token could end the session that it began.
+      if (!ends || nonce !== undefined || !["jwt", "logout+jwt"].includes(typ)) throw invalid();
+      if (typeof sid === "string" && sid !== "") return { sid };
+      if (typeof sub !== "string" || sub === "") throw invalid();
+      // One that is sent again ends no later session.
+      return { sub, before: Math.min(now, (iat + SKEW_SECONDS) * 1_000) };
+    });
+  }
+
+  #logoutKeys(client: Client): ReturnType<typeof createRemoteJWKSet> {
+    const { jwks_uri: url = "" } = client.serverMetadata();
+    this.#requireOwn(url);
+    return (this.#keys ??= createRemoteJWKSet(new URL(url), {
+      [keySetFetch]: (
+        address: string,
+        options: {
+          readonly method: "GET";
+          readonly headers: Headers;
+          readonly signal: AbortSignal;
+        },
+      ) => this.#fetch(address, options),
+      timeoutDuration: ANSWER_SECONDS * 1_000,
+    }));
+  }
+
+  /** Asks the provider, and reports its failures. */
+  async #ask<Answer>(question: (client: Client) => Promise<Answer>): Promise<Answer> {
+    const began = this.#clock.monotonic();
+    try {
+      return await question(await this.#discover());
+    } catch (error) {
+      const refusal = error instanceof GateError ? error : refusalIn(error);
+      if (refusal !== undefined) throw refusal;
+      this.#failing(failureIn(error), (this.#clock.monotonic() - began) / 1_000);
+      throw new GateError("provider_unavailable", { retryAfter: 5 });
+    }
+  }
+
+  async #discover(): Promise<Client> {
+    const now = this.#clock.monotonic();
+    const known = this.#discovered;
+    if (known !== undefined && now < known.until) return known.client;
+    if (this.#failed !== undefined && now < this.#failed.until) {
+      if (known === undefined) throw this.#failed.error;
+      return known.client;
+    }
+    this.#discovering ??= this.#discoverNow().finally(() => (this.#discovering = undefined));
+    try {
+      return await this.#discovering;
+    } catch (cause) {
+      const other = systemCode(cause) === "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED";
+      const why = other ? "the document names another issuer" : failureIn(cause);
+      const error = new RemoteError(`discovery failed: ${why}`, cause);
+      this.#failed = { until: this.#clock.monotonic() + REST_MS, error };
+      if (known === undefined) throw error;
+      return known.client;
+    }
+  }
+
+  async #discoverNow(): Promise<Client> {
+    const { issuer, clientId } = this.#settings;
+    const authentication = await this.#authentication();
+    const client = await discovery(new URL(issuer), clientId, undefined, authentication, {
+      timeout: ANSWER_SECONDS,
+      [customFetch]: (url, options) => this.#fetch(url, options),
+      execute: [
+        enableNonRepudiationChecks,
+        ...(issuer.startsWith("http:") ? [allowInsecureRequests] : []),
+      ],
+    });
+    this.#discovered = { client, until: this.#clock.monotonic() + DISCOVERED_MS };
+    this.#keys = undefined;
+    return client;
+  }
+
+  /** How we identify ourselves (OpenID Connect Core 1.0 §9): by a key, by a secret, or not at all. */
+  async #authentication(): Promise<ClientAuth> {
+    const { clientSecret, clientKey } = this.#settings;
+    if (clientKey !== undefined) {
+      const { key, algorithm } = clientKey;
+      const pem = key.export({ type: "pkcs8", format: "pem" });
+      return PrivateKeyJwt(await importPKCS8(pem, algorithm));
+    }
+    if (clientSecret === undefined) return None();
+    const basic = ClientSecretBasic(clientSecret);
+    const inBody = ClientSecretPost(clientSecret);
+    return (server, ...rest) => {
+      const { token_endpoint_auth_methods_supported: methods = [] } = server;
+      const onlyInBody =
+        methods.includes("client_secret_post") && !methods.includes("client_secret_basic");
+      return (onlyInBody ? inBody : basic)(server, ...rest);
+    };
+  }
+
+  /** @throws RemoteError if the discovery document leads to where only we can reach. */
+  #requireOwn(url: string): void {
+    const wrong = namedAddressProblem(url.split("#", 1)[0], this.#settings.issuer);
+    if (wrong !== undefined) throw new RemoteError(`an address in the discovery document ${wrong}`);
+  }
+
+  /** Sends the requests of the libraries: bounded, without redirects, and only to safe addresses. */
+  async #fetch(
+    url: string,
+    options: {
+      readonly method: string;
+      readonly headers: Headers | Readonly<Record<string, string>>;
+      readonly body?: unknown;
+      readonly signal?: AbortSignal | undefined;
+    },
+  ): Promise<Response> {
+    this.#requireOwn(url);
+    const { method, headers, body, signal } = options;
+    const limit = AbortSignal.timeout(ANSWER_SECONDS * 1_000);
+    const sent = {
+      method: method === "POST" ? ("POST" as const) : ("GET" as const),
+      url,
+      headers: Object.fromEntries(new Headers(headers)),
+      ...(body instanceof URLSearchParams ? { body: body.toString() } : {}),
+    };
+    const answer = await this.#http.ask(sent, signal ? AbortSignal.any([signal, limit]) : limit);
+    const { status, text, headers: fields } = answer;
+    this.#date = fields.date;
+    const type = fields["content-type"];
+    const challenge = fields["www-authenticate"];
+    return new Response(NULL_BODY.has(status) ? null : text, {
+      status,
+      headers: {
+        ...(type === undefined ? {} : { "content-type": type }),
+        ...(challenge === undefined ? {} : { "www-authenticate": challenge }),
+      },
+    });
+  }
+}
+
+function invalid(): GateError {
+  return new GateError("sign_in_failed", { reason: "sign_in_invalid" });
+}
+
+/** What the libraries call an answer that is wrong, rather than a provider that fails. */
+const WRONG_ANSWERS: ReadonlySet<string> = new Set([
+  ...["OAUTH_INVALID_RESPONSE", "OAUTH_JWT_CLAIM_COMPARISON_FAILED", "OAUTH_PARSE_ERROR"],
+  ...["OAUTH_JWT_TIMESTAMP_CHECK_FAILED", "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED"],
+  ...["OAUTH_KEY_SELECTION_FAILED", "OAUTH_UNSUPPORTED_OPERATION"],
+  ...["ERR_JWT_CLAIM_VALIDATION_FAILED", "ERR_JWT_EXPIRED", "ERR_JWT_INVALID", "ERR_JWS_INVALID"],
+  ...["ERR_JWS_SIGNATURE_VERIFICATION_FAILED", "ERR_JOSE_ALG_NOT_ALLOWED"],
+  ...["ERR_JOSE_NOT_SUPPORTED", "ERR_JWKS_NO_MATCHING_KEY", "ERR_JWKS_MULTIPLE_MATCHING_KEYS"],
+]);
+
+/** What a provider says of a person or of a code, not of itself (RFC 6749 §4.1.2.1, §5.2; OpenID Connect Core 1.0 §3.1.2.6). */
+const DENIED: ReadonlySet<unknown> = new Set([
+  ...["access_denied", "login_required", "consent_required"],
+  ...["interaction_required", "account_selection_required"],
+]);
+
+/** Returns the refusal for an error that is not the provider's failure; undefined for a failure. */
+function refusalIn(error: unknown): GateError | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const said = "error" in error ? error.error : undefined;
+  if (DENIED.has(said)) {
+    const message = "The sign-in provider has refused this sign-in";
+    return new GateError("forbidden", { message, reason: "sign_in_denied", cause: error });
+  }
+  const code = "code" in error ? String(error.code) : "";
+  const isWrong = said === "invalid_grant" || WRONG_ANSWERS.has(code);
+  return isWrong
+    ? new GateError("sign_in_failed", { reason: "sign_in_invalid", cause: error })
+    : undefined;
+}
+
+/** Our own words, the code of the system, or the error that the provider named: never what it sent along. */
+function failureIn(error: unknown): string {
+  for (let cause = error; cause instanceof Error; { cause } = cause) {
+    if (cause instanceof RemoteError) return cause.message;
+    if ("error" in cause && typeof cause.error === "string" && /^\w{1,40}$/.test(cause.error)) {
+      return `it says ${cause.error}`;
+    }
+    if (cause.cause === undefined) return remoteFailure(cause);
+  }
+  return codeOrMessage(error);
+}

@@ -1,0 +1,73 @@
+import { hkdfSync, type KeyObject } from "node:crypto";
+import { jwtDecrypt } from "jose/jwt/decrypt";
+import { EncryptJWT } from "jose/jwt/encrypt";
+import { SIGN_IN_SECONDS } from "../../core/login.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { KeyRing, SigningKeys } from "../keys/key-ring.ts";
+import type { SignInSecrets } from "./openid-provider.ts";
+
+/** What a browser keeps while a person is at a provider. */
+export interface PendingSignIn extends SignInSecrets {
+  readonly provider: string;
+  /** Where the person wants to go. */
+  readonly to: string;
+  /** The address to which the provider sends the browser back. */
+  readonly returnTo: string;
+}
+
+/** The keys that sign, and all that have signed. */
+export type SealingKeys = Pick<SigningKeys, "signing"> & { readonly ring: KeyRing };
+
+const derived = new WeakMap<KeyObject, Uint8Array>();
+
+/** Returns the key that encrypts, from one that signs (RFC 5869): every replica has that, and it outlives a restart. */
+function sealingKey(key: KeyObject): Uint8Array {
+  let known = derived.get(key);
+  if (known === undefined) {
+    const secret =
+      key.type === "secret" ? key.export() : key.export({ type: "pkcs8", format: "der" });
+    known = new Uint8Array(hkdfSync("sha256", secret, "", "sallyport sign-in cookie", 32));
+    derived.set(key, known);
+  }
+  return known;
+}
+
+/** Encrypts a sign-in, as a JWE. @throws GateError `keys_unusable` if there is no usable key. */
+export async function sealSignIn(
+  pending: PendingSignIn,
+  { signing }: SealingKeys,
+  nowMs: number,
+): Promise<string> {
+  if (signing === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
+  return new EncryptJWT({ ...pending })
+    .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: signing.kid })
+    .setExpirationTime(Math.floor(nowMs / 1_000) + SIGN_IN_SECONDS)
+    .encrypt(sealingKey(signing.key));
+}
+
+/** Decrypts a sign-in; undefined if it is not one of ours, or took too long. */
+export async function openSignIn(
+  sealed: string,
+  { ring }: SealingKeys,
+  nowMs: number,
+): Promise<PendingSignIn | undefined> {
+  try {
+    const { payload } = await jwtDecrypt<PendingSignIn>(
+      sealed,
+      ({ kid }) => {
+        const own = ring.find((each) => each.kid === kid && each.key.type !== "public");
+        if (own === undefined) throw new Error("no key of ours");
+        return sealingKey(own.key);
+      },
+      {
+        keyManagementAlgorithms: ["dir"],
+        contentEncryptionAlgorithms: ["A256GCM"],
+        requiredClaims: ["exp"],
+        currentDate: new Date(nowMs),
+      },
+    );
+    return payload;
+  } catch {
+    return undefined;
+  }
+}
