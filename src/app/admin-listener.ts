@@ -11,13 +11,15 @@ import {
   metricsPage,
   probePages,
   reloadPage,
+  restrictedPage,
   statusPages,
-  upstreamsPage,
+  success,
 } from "../server/admin/state-pages.ts";
 import { revokedPage, revokePage } from "../server/admin/revoke-page.ts";
 import { publishedKeys } from "../tokens/keys/key-ring.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import type { Reloader } from "./reload/reloader.ts";
+import { QUERY_PAGES } from "./threads/thread-queries.ts";
 import type { Service } from "./service.ts";
 
 /** The parts of the process that the pages show and control. */
@@ -80,7 +82,11 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
     keySetPage(() => publishedKeys(parts)),
     explainPage(explain),
-    upstreamsPage(() => traffic.collect("targets")),
+    ...QUERY_PAGES.map(({ name, path, message }) =>
+      restrictedPage("GET", path, async () =>
+        success(message, { [name]: await traffic.collect(name) }),
+      ),
+    ),
     revokedPage((caller) => parts.revoking.list.covering(caller)),
     revokePage((query, by) => service.revoke(query, by)),
     ...probePages({ started, livenessFailures: () => service.failures(), checks: probing.checks }),

@@ -126,7 +126,7 @@ export async function rotate(args: readonly string[], terminal: Terminal): Promi
   const location = keyLocation(flags, terminal);
   const { directory } = location;
   const publishForMs = durationFlag("publish-for", flags["publish-for"] ?? "10m");
-  const lifetimeMs = lifetimeOf(flags.lifetime, location.lifetimeMs);
+  const lifetimeMs = location.lifetimeMs(flags.lifetime);
   const nowMs = systemClock.now();
   const { algorithm, keys } = await keyStates(directory, location.algorithm, nowMs);
   if (!keys.some(signsOrWill)) {
@@ -151,21 +151,6 @@ export async function rotate(args: readonly string[], terminal: Terminal): Promi
 
 function signsOrWill({ canSign, state }: KeyInState): boolean {
   return canSign && state !== "expired";
-}
-
-/** Never guesses a lifetime: one that is too short would end tokens early. */
-function lifetimeOf(flag: string | undefined, configured: number | undefined): number {
-  if (flag === undefined) {
-    if (configured !== undefined) return configured;
-    throw new UsageError(
-      "set the lifetime of tokens with --lifetime, or name a configuration with --config",
-    );
-  }
-  const lifetime = durationFlag("lifetime", flag);
-  if (configured !== undefined && lifetime < configured) {
-    throw new UsageError("--lifetime is shorter than tokens.lifetime: tokens would end early");
-  }
-  return lifetime;
 }
 
 /** Removes the files of expired keys, or those of one key. */

@@ -1,14 +1,20 @@
 import { type Command, UsageError } from "./command.ts";
 import { CONFIGURATION_HELP } from "./arguments.ts";
+import { NAMED_REVOCATIONS } from "../core/revocation.ts";
 import { ASKED_HELP } from "./token/asked-revocation.ts";
 import { inspectOne } from "./token/inspect.ts";
 import { revoke } from "./token/revoke.ts";
 import { mint } from "./token/mint.ts";
 
+const FLAGS = NAMED_REVOCATIONS.map(
+  ({ word, help: [value, line] }) => `      ${`--${word} ${value}`.padEnd(22)}revoke: ${line}`,
+).join("\n");
+const NAMES = NAMED_REVOCATIONS.map(({ word, help: [value] }) => `--${word} ${value}`).join(" | ");
+
 export const token: Command = {
   help: `Usage: sallyport token inspect [TOKEN] [options]
        sallyport token mint --subject NAME [options]
-       sallyport token revoke [--token TOKEN | --jti ID | --subject NAME | --before TIME] [options]
+       sallyport token revoke [--token TOKEN | ${NAMES} | --before TIME] [options]
 
 inspect prints the header, the claims and the dates of a token, and whether this configuration accepts it,
 and if not, why. The token comes from an argument, --token, --token-file or standard input. The signature is
@@ -30,8 +36,7 @@ nothing was revoked.
       --subject NAME        mint: the subject
       --groups A,B          mint: the groups, separated by commas
       --lifetime DURATION   mint: the lifetime, such as 15m (default: tokens.lifetime)
-      --jti ID              revoke: the token with this jti; may be repeated
-      --subject NAME        revoke: the tokens of this subject, issued before --before or until now
+${FLAGS}
       --issuer ISSUER       revoke: with --subject, only the tokens of this issuer
       --before TIME         revoke: tokens issued before this time, such as 2026-11-22T10:00:00Z
       --url URL             revoke: connects there and reads no configuration

@@ -17,6 +17,8 @@ export interface NamedTokens {
   /** The operator's word for a name, the parameter of `/-/revoke` and the flag of `token revoke`. */
   readonly word: string;
   readonly plural: string;
+  /** The value of the flag and what it does, for the help of `token revoke`; undefined if operators cannot name such tokens. */
+  readonly help?: readonly [value: string, line: string];
   /** Returns the name of a caller's token. */
   nameOf(caller: IdentityClaims): ClaimValue | undefined;
   /** The claim with the name, unless every identity has it. */
@@ -37,13 +39,23 @@ const FORMS = {
     fileKey: "jti",
     refusal: "its jti is revoked",
     dated: false,
-    named: { word: "jti", plural: "token ids", nameOf: ({ tokenId }) => tokenId },
+    named: {
+      word: "jti",
+      plural: "token ids",
+      help: ["ID", "the token with this jti; may be repeated"],
+      nameOf: ({ tokenId }) => tokenId,
+    },
   },
   subject: {
     fileKey: "subjects",
     dated: true,
     refusal: "it was issued before the time up to which its subject's tokens are revoked",
-    named: { word: "subject", plural: "subjects", nameOf: ({ subject }) => subject },
+    named: {
+      word: "subject",
+      plural: "subjects",
+      help: ["NAME", "the tokens of this subject, issued before --before or until now"],
+      nameOf: ({ subject }) => subject,
+    },
   },
   session: {
     refusal: "its session has ended at the sign-in provider",
@@ -75,14 +87,39 @@ export const REVOCATION_KEYS = REVOCATION_KINDS.flatMap(
 
 /** The kinds by which operators name something. */
 export const NAMED_REVOCATIONS = REVOCATION_KINDS.flatMap((kind) => {
-  const { named, dated, fileKey } = REVOCATION_FORMS[kind];
-  return named === undefined || fileKey === undefined ? [] : [{ kind, dated, ...named }];
+  const { named, dated } = REVOCATION_FORMS[kind];
+  return named?.help === undefined ? [] : [{ kind, dated, ...named, help: named.help }];
 });
 
-/** The claims of our tokens by which sign-in providers end them. */
-export const PROVIDER_CLAIMS = REVOCATION_KINDS.flatMap(
+/** The claims by which tokens can be ended. */
+export const REVOKING_CLAIMS = REVOCATION_KINDS.flatMap(
   (kind) => REVOCATION_FORMS[kind].named?.claim ?? [],
 );
+
+/** Returns the parameters of `/-/revoked`: all that decides whether a token is revoked. */
+export function revocationQuery(caller: IdentityClaims): URLSearchParams {
+  const { subject, issuer, tokenId, issuedAt, claims } = caller;
+  const query = new URLSearchParams({ subject, issuer });
+  if (tokenId !== undefined) query.set("jti", tokenId);
+  if (issuedAt !== undefined) query.set("iat", String(issuedAt));
+  for (const name of REVOKING_CLAIMS) {
+    const value = claims?.get(name);
+    if (value !== undefined) query.set(name, String(value));
+  }
+  return query;
+}
+
+/** Returns the caller whom these parameters describe; undefined if they are invalid. */
+export function callerIn(query: URLSearchParams): IdentityClaims | undefined {
+  const { subject, issuer, jti: tokenId, iat, ...claims } = Object.fromEntries(query);
+  const issuedAt = iat === undefined ? undefined : Number(iat);
+  const known = Object.keys(claims).every((name) => REVOKING_CLAIMS.includes(name));
+  const isDate = issuedAt === undefined || Number.isFinite(issuedAt);
+  if (!known || !isDate || !subject || !issuer) return undefined;
+  const unused = { groups: [], expiresAt: 0, acceptedUntil: 0 };
+  const named = new Map(Object.entries(claims));
+  return { ...unused, subject, issuer, issuedAt, tokenId, claims: named };
+}
 
 /** Ends tokens before they expire. Plain data: it is posted to other threads and written to the journal. */
 export interface Revocation {

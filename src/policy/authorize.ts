@@ -3,11 +3,37 @@ import type { GateRequest } from "../core/request/gate-request.ts";
 import type { ClaimScalar, Identity, IdentityClaims } from "../core/request/identity.ts";
 import { mintPermit, type Permit } from "../core/request/permit.ts";
 import type { RemoteAuthorizer } from "./remote/remote-authorizer.ts";
-import type { NamesRequirement, Requirements, Route } from "../core/route/route.ts";
+import type { Route } from "../core/route/route.ts";
 import { placeWords } from "../core/request/token-place.ts";
 import { mayAdmitMore, networkWords } from "./network-rule.ts";
 import type { ExplainedRequirement } from "../core/explanation.ts";
 import type { NeededClaims } from "../core/request/token-verifier.ts";
+
+/** What a route requires of callers in addition to a token. */
+export interface Requirements {
+  readonly groups?: NamesRequirement;
+  /** Scopes of the token. */
+  readonly scopes?: NamesRequirement;
+  /** All of them must be met. */
+  readonly claims?: readonly ClaimRequirement[];
+  /** The issuers of accepted tokens. */
+  readonly issuers?: readonly string[];
+}
+
+/** At least one of `any`, and every one of `all`. */
+interface NamesRequirement {
+  readonly any?: readonly string[];
+  readonly all?: readonly string[];
+}
+
+/** The required value of one claim. If the claim is a list, it must contain the value. */
+interface ClaimRequirement {
+  /** The name of the claim; `a.b` is `b` in the object `a`. */
+  readonly claim: string;
+  readonly any?: readonly ClaimScalar[];
+  readonly all?: readonly ClaimScalar[];
+  readonly equals?: ClaimScalar;
+}
 
 /** What a route requires under one key of `routes[].require`. */
 interface Requirement {

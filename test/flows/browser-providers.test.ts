@@ -221,6 +221,16 @@ describe("signing out", () => {
     const answer = await endedBy(await provider.logoutToken({ sid: "s-1" }));
     expect(answer).toMatchObject({ status: 200, headers: { "cache-control": "no-store" } });
     expect([await isSignedIn(one), await isSignedIn(two)]).toEqual([false, true]);
+    // What `token inspect` asks.
+    const query = new URLSearchParams({ subject: "ann@example.com", issuer: "sallyport" });
+    const asked = async (token = "") => {
+      const { sid } = JSON.parse(Buffer.from(token, "base64url").toString()) as { sid: string };
+      query.set("sid", sid);
+      const answer = await ask({ port: gate.adminPort }, `/-/revoked?${query.toString()}`);
+      return fieldsOf(answer)["revoked"];
+    };
+    const claims = [one, two].map(({ cookie }) => cookie.split(".")[1]);
+    expect(await Promise.all(claims.map(asked))).toEqual([true, false]);
   });
 
   it("by the provider ends all sessions of an account, and no later one by the same token", async () => {

@@ -13,7 +13,7 @@ const LIMITS = {
   lines: 54_520,
   files: 390,
   filesUnder40Lines: 45,
-  namesUsedByOneFile: 732,
+  namesUsedByOneFile: 733,
 };
 
 const texts = new Map(

@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { GateError } from "../../src/core/request/errors.ts";
 import type { Identity } from "../../src/core/request/identity.ts";
 import { Permit } from "../../src/core/request/permit.ts";
-import type { Requirements, Route } from "../../src/core/route/route.ts";
-import { authorize as authorizeWith } from "../../src/policy/authorize.ts";
+import type { Route } from "../../src/core/route/route.ts";
+import { authorize as authorizeWith, type Requirements } from "../../src/policy/authorize.ts";
 import { identityWith, requestWith, routeWith } from "../support/permit.ts";
 
 const request = requestWith();

@@ -1,8 +1,8 @@
 /** Every kind of requirement is enforced, explained and put in challenges; a new kind must pass this, too. */
 import { describe, expect, test } from "vitest";
 import type { IdentityClaims } from "../../src/core/request/identity.ts";
-import type { Requirements } from "../../src/core/route/route.ts";
 import {
+  type Requirements,
   challengedScopes,
   claimsNeededBy,
   explainRequirements,

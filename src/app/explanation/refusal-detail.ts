@@ -4,7 +4,6 @@ import type { DryRunRequest } from "../../core/explanation.ts";
 /** The limits of the listener that refuse a request by its size. */
 interface HeadLimits {
   readonly headerBytes: number;
-  readonly headers: number;
 }
 
 /**
@@ -15,15 +14,14 @@ export function refusalDetail(
   { head }: DryRunRequest,
   limits: HeadLimits,
 ): string | undefined {
+  if (error.exceeded !== undefined) return error.exceeded;
   const [start = "", ...rest] = head.split("\r\n");
   const names = rest.map((line) => line.split(":", 1)[0]?.toLowerCase() ?? "").filter(Boolean);
   const count = (name: string): number => names.filter((each) => each === name).length;
   const target = start.split(" ")[1] ?? "";
   switch (error.reason ?? error.code) {
     case "header_too_large":
-      return error.cause === undefined
-        ? `${names.length} fields, and server.limits.headers is ${limits.headers}`
-        : `${head.length} bytes in the head, and server.limits.headerBytes is ${limits.headerBytes}`;
+      return `${head.length} bytes in the head, and server.limits.headerBytes is ${limits.headerBytes}`;
     case "underscore_header":
       return `${names.filter((name) => name.includes("_")).join(", ")}: server.underscoreHeaders is reject`;
     case "ambiguous_path":

@@ -54,7 +54,7 @@ import type { Configuration } from "../../config/configuration.ts";
 import type { VersionSource } from "../../core/version-source.ts";
 import type { UpstreamEvents, UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
 import { openBackendVersion } from "../../upstream/version-from-backend.ts";
-import { PROVIDER_CLAIMS } from "../../core/revocation.ts";
+import { REVOKING_CLAIMS } from "../../core/revocation.ts";
 import type { NeededClaims } from "../../core/request/token-verifier.ts";
 import { fieldSource } from "../../observe/log/access-log.ts";
 import { claimsIn } from "../../upstream/headers/header-changes.ts";
@@ -366,7 +366,7 @@ function neededClaims({ routes, identity, tokens, log, browser }: Configuration)
   const required = routes.map(({ require = {} }) => claimsNeededBy(require));
   const names = [
     ...required.flatMap((needed) => needed.names),
-    ...(browser?.providers.length ? [...PROVIDER_CLAIMS, "idp"] : []),
+    ...(browser?.providers.length ? [...REVOKING_CLAIMS, "idp"] : []),
     ...Object.values(identity.claims),
     ...Object.values(log.fields).flatMap((written) => {
       const source = fieldSource(written);

@@ -1,5 +1,6 @@
 import type { TargetState } from "../../upstream/pool/target.ts";
 import type { Generations } from "../reload/generations.ts";
+import { keysOf } from "../../lib/keys-of.ts";
 import type { IssuerState } from "../../core/status.ts";
 
 /** The parts of a thread that queries look at. */
@@ -13,6 +14,8 @@ interface ThreadQuery<Answer> {
   answer(thread: QueriedThread): Answer;
   /** Merges the answers of several threads; those that do not answer in time are missing. */
   merge(answers: readonly Answer[]): Answer;
+  /** The page on the admin listener that shows the merged answer, and its message. */
+  readonly page?: { readonly path: string; readonly message: string };
 }
 
 function query<Answer>(each: ThreadQuery<Answer>): ThreadQuery<Answer> {
@@ -25,6 +28,7 @@ const QUERIES = {
   targets: query<readonly TargetState[]>({
     answer: ({ generations }) => generations.targets(),
     merge: mergeTargets,
+    page: { path: "/-/upstreams", message: "The targets of the upstreams" },
   }),
 } as const;
 
@@ -36,6 +40,12 @@ export type ThreadAnswers = {
 export type QueryName = keyof ThreadAnswers;
 
 const BY_NAME: { readonly [Name in QueryName]: ThreadQuery<ThreadAnswers[Name]> } = QUERIES;
+
+/** The pages that show the answers. */
+export const QUERY_PAGES = keysOf(BY_NAME).flatMap((name) => {
+  const { page } = BY_NAME[name];
+  return page === undefined ? [] : [{ name, ...page }];
+});
 
 /** Answers a query for one thread. */
 export function answerIn<Name extends QueryName>(

@@ -3,6 +3,7 @@ import { loadConfiguration } from "../../config/load.ts";
 import { isSigningAlgorithm, type SigningAlgorithm } from "../../tokens/keys/algorithms.ts";
 import {
   CONFIGURATION_FLAGS,
+  durationFlag,
   type ConfigurationFlagValues,
   configurationSources,
 } from "../arguments.ts";
@@ -69,8 +70,8 @@ interface KeyLocation {
   readonly directory: string;
   /** Undefined if neither the flags nor a configuration set it. */
   readonly algorithm: SigningAlgorithm | undefined;
-  /** Lifetime of tokens, in milliseconds. */
-  readonly lifetimeMs: number | undefined;
+  /** The lifetime of tokens in milliseconds: that of the flag `--lifetime`, else the configured one. @throws UsageError */
+  readonly lifetimeMs: (flag: string | undefined) => number;
 }
 
 /**
@@ -83,7 +84,11 @@ export function keyLocation(flags: LocationFlagValues, terminal: Terminal): KeyL
   const named = algorithmIn(flags.algorithm);
   const configured = flags.config !== undefined || flags.set !== undefined;
   if (flags.directory !== undefined && !configured) {
-    return { directory: flags.directory, algorithm: named, lifetimeMs: undefined };
+    return {
+      directory: flags.directory,
+      algorithm: named,
+      lifetimeMs: (flag) => lifetimeOf(flag, undefined),
+    };
   }
   const { tokens } = loadConfiguration(configurationSources(flags, terminal)).configuration;
   const assertion = flags.assertion === true;
@@ -100,7 +105,22 @@ export function keyLocation(flags: LocationFlagValues, terminal: Terminal): KeyL
   if (directory === undefined) {
     throw new UsageError(`the configuration does not set ${section}.keys; use --directory`);
   }
-  return { directory, algorithm, lifetimeMs: lifetime };
+  return { directory, algorithm, lifetimeMs: (flag) => lifetimeOf(flag, lifetime) };
+}
+
+/** Never guesses a lifetime: one that is too short would end tokens early. */
+function lifetimeOf(flag: string | undefined, configured: number | undefined): number {
+  if (flag === undefined) {
+    if (configured !== undefined) return configured;
+    throw new UsageError(
+      "set the lifetime of tokens with --lifetime, or name a configuration with --config",
+    );
+  }
+  const lifetime = durationFlag("lifetime", flag);
+  if (configured !== undefined && lifetime < configured) {
+    throw new UsageError("--lifetime is shorter than tokens.lifetime: tokens would end early");
+  }
+  return lifetime;
 }
 
 function algorithmIn(name: string | undefined): SigningAlgorithm | undefined {

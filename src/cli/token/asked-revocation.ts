@@ -1,6 +1,6 @@
 import type { Configuration } from "../../config/configuration.ts";
 import type { AskedRevocation, AskRevocation } from "../../core/request/token-verifier.ts";
-import { REVOCATION_KINDS } from "../../core/revocation.ts";
+import { REVOCATION_KINDS, revocationQuery } from "../../core/revocation.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import { askAdmin, configuredUrl, membersIn } from "../admin-address.ts";
 
@@ -9,7 +9,7 @@ const ANSWER_MS = 2_000;
 
 /** For the help of the commands that ask. */
 export const ASKED_HELP = `Revocations live in the running proxy, so the command asks the running proxy at admin.listen about them
-(GET /-/revoked, with subject, issuer, jti and iat of the token, never with the token). If it does not
+(GET /-/revoked, with its subject, issuer, jti and iat, and sid and idp_sub, never with the token). If it does not
 answer, the step "revocation" says "not checked"; the exit code does not change.`;
 
 /**
@@ -17,12 +17,10 @@ answer, the step "revocation" says "not checked"; the exit code does not change.
  * of its journal and its file are not all that it has.
  */
 export function askRunningProxy(configuration: Configuration): AskRevocation {
-  return async ({ subject, issuer, tokenId, issuedAt }) => {
+  return async (caller) => {
     const url = configuredUrl(configuration, "/-/revoked");
     if (url === undefined) return { unasked: "admin is off" };
-    for (const [name, value] of Object.entries({ subject, issuer, jti: tokenId, iat: issuedAt })) {
-      if (value !== undefined) url.searchParams.set(name, String(value));
-    }
+    url.search = String(revocationQuery(caller));
     return ask(url);
   };
 }

@@ -1,7 +1,7 @@
 import type { TokenPlace } from "../../core/request/token-place.ts";
 import { z } from "zod";
 import { claimName, headerName, refuse, text, TOKEN } from "../fields.ts";
-import type { Requirements } from "../../core/route/route.ts";
+import type { Requirements } from "../../policy/authorize.ts";
 import {
   type Mapping,
   mappingAt,

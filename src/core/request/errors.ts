@@ -198,6 +198,23 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
+/** The errors that count as refusals in `requests_rejected_total`. */
+export const COUNTED_ERRORS = [
+  "bad_request",
+  "underscore_header",
+  "header_too_large",
+  "request_timeout",
+  "body_too_large",
+  "expectation_failed",
+  "rate_limited",
+  "concurrency_limited",
+  "upstream_busy",
+  "keys_unusable",
+  "authorization_unavailable",
+  "plain_http",
+  "drain_timeout",
+] as const satisfies readonly ErrorCode[];
+
 /** Returns the row of a code, with its optional columns typed. */
 export function errorRow(code: ErrorCode): ErrorRow {
   return ERRORS[code];
@@ -246,6 +263,8 @@ interface ErrorDetails {
   /** The cause, for the log and the metrics only; never sent to the client. */
   readonly reason?: Reason;
   readonly cause?: unknown;
+  /** The measured size and the limit that it exceeds, for `explain`. */
+  readonly exceeded?: string;
 }
 
 /** The error type of the request path: a row of the table and the details of one occurrence. */
@@ -256,6 +275,7 @@ export class GateError extends Error {
   readonly scope: string | undefined;
   readonly description: string | undefined;
   readonly reason: Reason | undefined;
+  readonly exceeded: string | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
     const { stackTraceLimit } = Error;
@@ -273,5 +293,6 @@ export class GateError extends Error {
     this.scope = details.scope;
     this.description = details.description;
     this.reason = details.reason;
+    this.exceeded = details.exceeded;
   }
 }

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { COUNTED_ERRORS } from "./errors.ts";
 import type { Identity } from "./identity.ts";
 import { TOKEN_REFUSAL_REASONS } from "./token-verifier.ts";
 
@@ -52,26 +53,14 @@ export const isUpstreamErrorReason = oneOf(UPSTREAM_ERROR_REASONS);
 
 /** The `reason` of `requests_rejected_total`: connections and requests that were refused or cut off. */
 export const REFUSAL_REASONS = [
-  "bad_request",
-  "underscore_header",
-  "header_too_large",
-  "request_timeout",
-  "body_too_large",
-  "expectation_failed",
-  "rate_limited",
-  "concurrency_limited",
-  "upstream_busy",
-  "keys_unusable",
-  "authorization_unavailable",
+  ...COUNTED_ERRORS,
   "connections",
   "connections_per_address",
   "pipelined",
   "http2_flood",
   "buffered_bytes",
   "tls_handshake",
-  "plain_http",
   "proxy_protocol",
-  "drain_timeout",
   "stalled",
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];

@@ -1,10 +1,10 @@
 import type { ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
+import type { Requirements } from "../../policy/authorize.ts";
 import type { NetworkRule } from "../../policy/network-rule.ts";
 import type { RateLimit } from "../../policy/rates/rate-limiter.ts";
 import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts";
 import type { HeaderModifier } from "../../upstream/headers/header-changes.ts";
 import type { GateRequest } from "../request/gate-request.ts";
-import type { ClaimScalar } from "../request/identity.ts";
 import type { PathSpelling } from "../../lib/http/path/loose-path.ts";
 import type { TokenPlaces } from "../request/token-place.ts";
 import { Automaton, commonText } from "../../lib/automaton/automaton.ts";
@@ -77,32 +77,6 @@ export function pathWords(path: PathPattern): string {
 export function beginningOf(path: PathPattern): string {
   if ("exact" in path) return path.exact;
   return "regex" in path ? path.regex.beginning : path.prefix;
-}
-
-/** What a route requires of callers in addition to a token. `policy/authorize.ts` implements each kind. */
-export interface Requirements {
-  readonly groups?: NamesRequirement;
-  /** Scopes of the token. */
-  readonly scopes?: NamesRequirement;
-  /** All of them must be met. */
-  readonly claims?: readonly ClaimRequirement[];
-  /** The issuers of accepted tokens. */
-  readonly issuers?: readonly string[];
-}
-
-/** At least one of `any`, and every one of `all`. */
-export interface NamesRequirement {
-  readonly any?: readonly string[];
-  readonly all?: readonly string[];
-}
-
-/** The required value of one claim. If the claim is a list, it must contain the value. */
-interface ClaimRequirement {
-  /** The name of the claim; `a.b` is `b` in the object `a`. */
-  readonly claim: string;
-  readonly any?: readonly ClaimScalar[];
-  readonly all?: readonly ClaimScalar[];
-  readonly equals?: ClaimScalar;
 }
 
 /** Why a request is retried: no connection, a connection that was closed before the response, or a status. */

@@ -2,6 +2,8 @@ import type { AdminPage, AdminResponse } from "../../core/admin-page.ts";
 import type { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import {
   NAMED_REVOCATIONS,
+  REVOKING_CLAIMS,
+  callerIn,
   type Revocation,
   type RevocationKindName,
 } from "../../core/revocation.ts";
@@ -25,7 +27,7 @@ export type RevocationResult =
   | { readonly revoked: readonly Revocation[]; readonly kept: boolean };
 
 const PARAMETERS = new Set([...NAMED_REVOCATIONS.map(({ word }) => word), "issuer", "before"]);
-const CLAIMS = new Set(["subject", "issuer", "jti", "iat"]);
+const REVOKED_QUERY = `the query needs subject and issuer, and may hold ${["jti", "iat", ...REVOKING_CLAIMS].join(", ")}`;
 const BEARER = /^Bearer +(\S+)$/i;
 
 /**
@@ -58,26 +60,16 @@ export function revokePage(
 }
 
 /**
- * `GET /-/revoked?subject=&issuer=&jti=&iat=`: whether a token with these claims is revoked. A command that verifies a
+ * `GET /-/revoked?subject=&issuer=&jti=&iat=`, and the claims by which tokens can be ended: whether a token with these claims is revoked. A command that verifies a
  * token asks this, so that the token itself stays where it is.
  */
 export function revokedPage(covering: RevocationList["covering"]): AdminPage {
   return restrictedPage("GET", "/-/revoked", ({ query }) => {
-    const [subject, issuer, iat] = ["subject", "issuer", "iat"].map((name) => query.get(name));
-    const known = [...query.keys()].every((name) => CLAIMS.has(name));
-    const issuedAt = iat === null ? undefined : Number(iat);
-    if (!known || !subject || !issuer || (issuedAt !== undefined && !Number.isFinite(issuedAt))) {
-      return failure(400, `the query needs subject and issuer, and may hold jti and iat`);
+    const caller = callerIn(query);
+    if (caller === undefined) {
+      return failure(400, REVOKED_QUERY);
     }
-    const by = covering({
-      subject,
-      issuer,
-      issuedAt,
-      tokenId: query.get("jti") ?? undefined,
-      groups: [],
-      expiresAt: 0,
-      acceptedUntil: 0,
-    });
+    const by = covering(caller);
     const message = by === undefined ? "The token is not revoked" : "The token is revoked";
     return success(message, { revoked: by !== undefined, by });
   });

@@ -7,7 +7,6 @@ import {
 } from "../../core/admin-page.ts";
 import { describeProblem } from "../../core/config-problem.ts";
 import type { ReloadResult, Status, StatusConfiguration } from "../../core/status.ts";
-import type { TargetState } from "../../upstream/pool/target.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 
@@ -67,13 +66,6 @@ export function metricsPage(
 export function configPage(view: () => StatusConfiguration): AdminPage {
   return restrictedPage("GET", "/-/config", () =>
     success("The configuration that is in force", view()),
-  );
-}
-
-/** `GET /-/upstreams`: the state of each target, and why it is left out if it is. */
-export function upstreamsPage(targets: () => Promise<readonly TargetState[]>): AdminPage {
-  return restrictedPage("GET", "/-/upstreams", async () =>
-    success("The targets of the upstreams", { targets: await targets() }),
   );
 }
 

@@ -50,7 +50,10 @@ class Fields {
    * @throws GateError `header_too_large` for more than `most` fields, `bad_request` for a repeated field that must be single.
    */
   constructor(rawHeaders: readonly string[], most: number) {
-    if (rawHeaders.length > most * 2) throw new GateError("header_too_large");
+    if (rawHeaders.length > most * 2) {
+      const exceeded = `${rawHeaders.length / 2} fields, and server.limits.headers is ${most}`;
+      throw new GateError("header_too_large", { exceeded });
+    }
     for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
       readField(this, rawHeaders[i] ?? "", rawHeaders[i + 1] ?? "");
     }
