@@ -43,11 +43,12 @@ test.each(["nginx-auth-request", "oauth2-proxy"])(
   { timeout: 60_000 },
   async (name) => {
     const clone = await cloneOfTheRepository();
-    const { "tls.crt": certificate, "tls.key": key } = await namedFiles();
+    const { "tls.crt": certificate, "tls.key": key, "oidc-secret": secret } = await namedFiles();
     const files = {
       ...besides(`${name}/after/config.yaml`),
       "tls.crt": certificate,
       "tls.key": key,
+      "oidc-secret": secret,
     };
     const all = { ...files, "config.yaml": textOf(`${name}/after/config.yaml`) };
     for (const [file, text = ""] of Object.entries(all)) await writeFile(join(clone, file), text);

@@ -132,6 +132,7 @@ export interface Draft {
     keys?: string;
     trusted?: readonly object[];
   };
+  browser?: { readonly page?: object | undefined; readonly providers?: readonly object[] };
   identity?: { readonly headers: string | Readonly<Record<string, string>> };
   routes: DraftRoute[];
   readonly upstreams: Record<string, DraftUpstream>;

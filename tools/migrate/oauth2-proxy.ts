@@ -165,13 +165,16 @@ function tomlIn(text: string): Record<string, string[]> {
 const LOST: Reasons = [
   [
     /^cookie|^session|^redis|refresh/,
-    "no cookies and no sessions: every request carries its token",
+    "the session is a token in a cookie of this host alone: nothing is stored or refreshed",
   ],
   [
     /^(?:client_secret|redirect_url|scope|prompt|approval_prompt|login_url|redeem_url|profile_url|validate_url|code_challenge|proxy_prefix|skip_provider_button|whitelist_domains|insecure_oidc|provider|backend_logout|resource|acr|force_|encode_state|relative_redirect|allow_query|signout|bearer_token_login_fallback|oidc_skip)/,
-    "no redirects to a provider: clients send Authorization: Bearer",
+    "not configurable: authorization code with PKCE, by the provider's discovery document",
   ],
-  [/^(?:banner|footer|custom_|display_htpasswd_form|show_debug)/, "there is no sign-in page"],
+  [
+    /^(?:banner|footer|custom_|display_htpasswd_form|show_debug)/,
+    "see browser.page: title, message and logo",
+  ],
   [/^email_domains$|^authenticated_emails/, "set require of the routes to groups or claims"],
   [/^(?:set_xauthrequest|set_authorization_header|set_basic)/, "nothing is added to responses"],
   [
@@ -180,7 +183,7 @@ const LOST: Reasons = [
   ],
   [
     /^(?:github|google|azure|gitlab|keycloak|bitbucket|entra|adfs)/,
-    "Sallyport accepts JWTs of any issuer with a key set, and other tokens with introspection",
+    "name the issuer in browser.providers: a provider without OpenID Connect has no counterpart",
   ],
   [
     /^ssl_/,
@@ -204,8 +207,6 @@ export function fromOauth2Proxy(sources: Sources): Migration {
   const settings = settingsOf(sources);
   const to = new Migration();
   for (const translate of [listeners, issuers, users, routes, headers]) translate(settings, to);
-  const domains = settings.takeAll("email_domains");
-  if (domains.length > 0 && !domains.includes("*")) settings.set("email_domains", domains);
   settings.reportRest(LOST, to);
   return to;
 }
@@ -247,40 +248,38 @@ function listeners(settings: Settings, to: Migration): void {
   to.carried("metrics_address", "admin.listen");
 }
 
+/** The provider: people sign in there, and programs bring its tokens. */
 function issuers(settings: Settings, to: Migration): void {
   const { tokens } = to.configuration;
   const issuer = settings.take("oidc_issuer_url");
-  const audience = settings.take("client_id");
+  const clientId = settings.take("client_id");
   const extra = settings.takeAll("oidc_extra_audiences");
   const jwks = settings.take("oidc_jwks_url");
   const groups = settings.take("oidc_groups_claim");
   const subject = settings.take("user_id_claim");
   const named = settings.takeAll("oidc_enabled_signing_algs");
   const algorithms = named.length > 0 ? named : ["RS256"];
+  const claims = unlessEmpty({
+    subject: subject === "sub" ? undefined : subject,
+    groups: groups === "groups" ? undefined : groups,
+  });
   settings.takeAll("provider", "skip_oidc_discovery", "oidc_email_claim", "oidc_audience_claims");
-  const bearer = settings.takeFlag("skip_jwt_bearer_tokens");
-  if (bearer) to.carried("skip_jwt_bearer_tokens", "always on");
   const trusted: object[] = [];
-  if (issuer !== undefined && audience !== undefined) {
-    trusted.push({
-      issuer,
-      audience: extra.length > 0 ? [audience, ...extra] : audience,
-      ...(jwks === undefined ? { discovery: true } : { jwks: { url: jwks } }),
-      algorithms,
-      claims: unlessEmpty({
-        subject: subject === "sub" ? undefined : subject,
-        groups: groups === "groups" ? undefined : groups,
-      }),
-    });
-    tokens.issuer = audience;
-    tokens.audience = audience;
-    to.carried("oidc_issuer_url, client_id", "tokens.trusted[0]");
-    if (!bearer)
-      to.changed(
-        "oidc_issuer_url",
-        "browsers are not redirected there any more: clients must send its tokens",
-      );
-  } else if (audience !== undefined)
+  if (issuer !== undefined && clientId !== undefined) {
+    provider({ issuer, clientId, claims }, settings, to);
+    if (settings.takeFlag("skip_jwt_bearer_tokens")) {
+      trusted.push({
+        issuer,
+        audience: extra.length > 0 ? [clientId, ...extra] : clientId,
+        ...(jwks === undefined ? { discovery: true } : { jwks: { url: jwks } }),
+        algorithms,
+        claims,
+      });
+      to.carried("skip_jwt_bearer_tokens", "tokens.trusted[0]");
+    }
+    tokens.issuer = clientId;
+    tokens.audience = clientId;
+  } else if (clientId !== undefined)
     to.lost("client_id", "without oidc_issuer_url there is no issuer");
   for (const pair of settings.takeAll("extra_jwt_issuers")) {
     const [other, ofOther] = splitAtLast(pair, "=");
@@ -288,6 +287,57 @@ function issuers(settings: Settings, to: Migration): void {
     to.carried(`extra_jwt_issuers ${other}`, `tokens.trusted[${trusted.length - 1}]`);
   }
   if (trusted.length > 0) tokens.trusted = trusted;
+}
+
+interface Client {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly claims: object | undefined;
+}
+
+/** People sign in at the provider, and get a session of Sallyport's own. */
+function provider({ issuer, clientId, claims }: Client, settings: Settings, to: Migration): void {
+  const secretFile = settings.take("client_secret_file");
+  settings.take("client_secret");
+  const scopes = settings.take("scope")?.split(" ");
+  const label = settings.take("provider_display_name");
+  const alone = !settings.names().includes("htpasswd_file");
+  const logo = settings.take("custom_sign_in_logo");
+  const domains = settings.takeAll("email_domains").filter((domain) => domain !== "*");
+  const require = domains.length === 0 ? undefined : { claims: [{ claim: "hd", any: domains }] };
+  to.useOwnKeys();
+  to.configuration.browser = {
+    page: unlessEmpty({ logo: logo === "-" ? undefined : logo }),
+    providers: [
+      {
+        ...{ name: "oidc", label, issuer, clientId, scopes, claims, require },
+        clientSecret: `\${file:${secretFile ?? "oidc-secret"}}`,
+        automatic: settings.takeFlag("skip_provider_button") && alone ? true : undefined,
+      },
+    ],
+  };
+  to.carried("oidc_issuer_url, client_id", "browser.providers[0]");
+  if (secretFile === undefined) to.changed("client_secret", "put it into the file oidc-secret");
+  else to.carried("client_secret_file", "browser.providers[0].clientSecret");
+  settings.take("redirect_url");
+  to.changed(
+    "redirect_url",
+    "register https://HOST/_sallyport/login/oidc/callback at the provider",
+  );
+  if (require !== undefined) {
+    to.changed(
+      "email_domains",
+      "browser.providers[0].require: the claim hd, which Google sends; at another provider name groups or a claim that say the same",
+    );
+  }
+  settings.takeAll("cookie_secret");
+  to.carried("cookie_secret", "not needed: the session is a token that the signing key protects");
+  if (settings.take("cookie_expire") !== undefined) {
+    to.changed(
+      "cookie_expire",
+      "browser.lifetime, at most tokens.lifetime; nothing extends a session",
+    );
+  }
 }
 
 function splitAtLast(text: string, separator: string): [before: string, behind: string] {
@@ -300,8 +350,8 @@ function users(settings: Settings, to: Migration): void {
   const groups = settings.takeAll("htpasswd_user_groups");
   if (path === undefined) return;
   to.configuration.users = [{ kind: "htpasswd", path }];
-  to.carried("htpasswd_file", "users; POST /api/authenticate replaces the sign-in form and Basic");
-  to.useOwnKeys();
+  to.carried("htpasswd_file", "users; the sign-in page and POST /api/authenticate replace Basic");
+  if (to.configuration.tokens.keys === undefined) to.useOwnKeys();
   if (groups.length > 0) {
     to.changed(
       "htpasswd_user_groups",
