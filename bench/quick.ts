@@ -29,6 +29,7 @@ does. The ratio is the median of the rounds (lowest–highest), with its 95 % co
   --http2               GETs over HTTP/2 and TLS, ten at a time on each connection (needs h2load)
   --grpc                unary gRPC calls in the same way, with HTTP/2 to the backend as well
   --with FEATURES       features switched on only in the working tree: ${FEATURES.join(", ")}
+  --cookie              compares, in the working tree, a session in a cookie with the same token in Authorization
   --rounds N            rounds of each, however long they take (default: 8, or as many as fit into 50 seconds)
   -h, --help            this text
 `;
@@ -56,6 +57,7 @@ interface Comparison {
   /** GETs or unary calls over HTTP/2; undefined for HTTP/1.1. */
   readonly http2: "get" | "grpc" | undefined;
   readonly features: readonly Feature[];
+  readonly cookie: boolean;
   readonly rounds: number | undefined;
   readonly stateServer: string | undefined;
 }
@@ -73,6 +75,7 @@ async function main(args: readonly string[]): Promise<void> {
       tls: { type: "boolean", default: false },
       http2: { type: "boolean", default: false },
       grpc: { type: "boolean", default: false },
+      cookie: { type: "boolean", default: false },
       with: { type: "string", default: "" },
       rounds: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
@@ -87,22 +90,26 @@ async function main(args: readonly string[]): Promise<void> {
   const missing = http2 === undefined ? undefined : missingHttp2Load();
   if (missing !== undefined) throw new Error(missing);
   const tls = values.tls || http2 !== undefined;
-  const features = featuresIn(values.with);
+  const { cookie } = values;
+  const features = [...featuresIn(values.with), ...(cookie ? (["browser"] as const) : [])];
   const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
   await keepToOwnCores();
   await using open = new AsyncDisposableStack();
   const stateServer = features.includes("shared") ? await stateServerFor(open) : undefined;
   await using setting = await prepareSetting((directory) => buildProduct(join(directory, "tree")));
-  const entry = await exportRevision(base, join(setting.directory, "base"));
+  const entry = cookie
+    ? setting.entry
+    : await exportRevision(base, join(setting.directory, "base"));
   const figures = await compare(
     setting,
-    { tls, http2, features, rounds, stateServer },
+    { tls, http2, features, cookie, rounds, stateServer },
     { tree: setting.entry, base: entry },
   );
   if (features.length > 0) console.log(`working tree with ${features.join(", ")}`);
   const protocol = http2 === undefined ? "" : http2 === "grpc" ? ", gRPC" : ", HTTP/2";
   console.log(`${tls ? "TLS" : "plain"}${protocol}, ${figures.tree.cpu.length} rounds`);
-  for (const name of ["cpu", "garbage", "p99"] as const) tell(name, figures, base);
+  const other = cookie ? "Authorization" : base;
+  for (const name of ["cpu", "garbage", "p99"] as const) tell(name, figures, other);
 }
 
 function tell(name: FigureName, { tree, base }: Compared, revision: string): void {
@@ -118,7 +125,7 @@ function tell(name: FigureName, { tree, base }: Compared, revision: string): voi
 
 async function compare(
   setting: Setting,
-  { tls, http2, features, rounds, stateServer }: Comparison,
+  { tls, http2, features, cookie, rounds, stateServer }: Comparison,
   entries: Readonly<Record<keyof Compared, string>>,
 ): Promise<Compared> {
   const grpc = http2 === "grpc";
@@ -132,7 +139,7 @@ async function compare(
     startSallyport(setting, place, {
       entry: entries[of],
       heapSocket: heapSocket(of),
-      features: of === "tree" ? features : [],
+      features: of === "tree" || cookie ? features : [],
       stateServer,
     });
   await using tree = await started("tree");
@@ -143,21 +150,21 @@ async function compare(
     await checkAnswers({ port, ca, path: "/orders/4711" }, token, http2);
 
   const running: Readonly<Record<keyof Compared, Running>> = { tree, base };
-  const send = async (port: number): Promise<number> => {
+  const send = async (port: number, inCookie: boolean): Promise<number> => {
     if (http2 !== undefined) {
       const load = { port, tls, token, grpc, requests: REQUESTS };
       const result = await loadHttp2(setting, load);
       refuseErrors(result);
       return result.p99Ms;
     }
-    const times = await sendCounted({ port, ca, token, requests: REQUESTS });
+    const times = await sendCounted({ port, ca, token, inCookie, requests: REQUESTS });
     return times.toSorted()[Math.ceil(REQUESTS * 0.99) - 1] ?? 0;
   };
   const measure = async (of: keyof Compared): Promise<Measured> => {
     const { pid, port } = running[of];
     const before = usageOf(pid).cpuSeconds;
     const allocated = await allocatedBytes(heapSocket(of));
-    const p99 = await send(port);
+    const p99 = await send(port, cookie && of === "tree");
     const garbage = (await allocatedBytes(heapSocket(of))) - allocated;
     return {
       cpu: ((usageOf(pid).cpuSeconds - before) * 1e6) / REQUESTS,

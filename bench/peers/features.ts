@@ -77,6 +77,7 @@ const CHANGES = {
     ...described,
     shared: { kind: "redis", url: stateServer },
   }),
+  browser: (described: Described) => ({ ...described, browser: { page: { title: "Orders" } } }),
   revocation: (described: Described) => ({
     ...described,
     tokens: { ...described.tokens, revocation: { journal: "revoked.journal" } },

@@ -6,6 +6,8 @@ export interface CountedLoad {
   /** The certificate to trust; undefined for plain HTTP. */
   readonly ca: string | undefined;
   readonly token: string;
+  /** Whether the token is in the cookie of sessions, instead of `Authorization`. */
+  readonly inCookie: boolean;
   /** The total number of requests. */
   readonly requests: number;
 }
@@ -22,10 +24,14 @@ export async function sendCounted({
   port,
   ca,
   token,
+  inCookie,
   requests,
 }: CountedLoad): Promise<Float64Array> {
   const times = new Float64Array(requests);
-  const request = `GET /orders/4711 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+  const credential = inCookie
+    ? `Cookie: __Host-sallyport=${token}`
+    : `Authorization: Bearer ${token}`;
+  const request = `GET /orders/4711 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${credential}\r\n\r\n`;
   let sent = 0;
   let answered = 0;
   const next = (): boolean => sent++ < requests;

@@ -1,4 +1,4 @@
-import { foldedName } from "../../lib/http/header-values.ts";
+import { foldedName, withoutCookies } from "../../lib/http/header-values.ts";
 
 /** A place in a request that may contain its token. */
 export type TokenPlace =
@@ -49,6 +49,9 @@ export class TokenPlaces {
   readonly #headers: readonly string[];
   /** How the names of further cookies begin that reach no backend. */
   readonly #signIns: string | undefined;
+  readonly #isHidden = (cookie: string): boolean =>
+    this.cookies.includes(cookie) ||
+    (this.#signIns !== undefined && cookie.startsWith(this.#signIns));
 
   /** @param session the name of the cookie of sessions, which never reaches a backend, even if it is no place here. */
   constructor(list: readonly TokenPlace[], session?: string) {
@@ -80,11 +83,9 @@ export class TokenPlaces {
     return false;
   }
 
-  /** Whether a cookie must not reach the backend. */
-  hidesCookie(name: string): boolean {
-    return (
-      this.cookies.includes(name) || (this.#signIns !== undefined && name.startsWith(this.#signIns))
-    );
+  /** Returns a `Cookie` field as the backend gets it; undefined if nothing is left. */
+  withoutTokens(field: string): string | undefined {
+    return withoutCookies(field, this.#isHidden);
   }
 
   /**

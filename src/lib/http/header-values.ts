@@ -184,9 +184,34 @@ export function onlyValue(rawHeaders: readonly string[], name: string): string |
  * @returns the values of all cookies with this name.
  */
 export function cookieValues(field: string, name: string): string[] {
-  return field
-    .split(";")
-    .flatMap((pair) => (namePart(pair).replace(AROUND, "") === name ? [valueOf(pair)] : []));
+  const values: string[] = [];
+  let equals = -1;
+  for (let begin = 0, end = 0; begin <= field.length; begin = end + 1) {
+    end = positionOf(";", field, begin);
+    if (equals < begin) equals = positionOf("=", field, begin);
+    const ofName = Math.min(equals, end);
+    if (!isBetween(field, begin, ofName, name)) continue;
+    values.push(ofName === end ? "" : field.slice(ofName + 1, end).trim());
+  }
+  return values;
+}
+
+/** Returns where a character is; behind the end if it is nowhere. */
+function positionOf(character: string, field: string, from: number): number {
+  const at = field.indexOf(character, from);
+  return at === -1 ? field.length : at;
+}
+
+/** Whether a name, with nothing but blanks and tabs around it, is this part of a field. */
+function isBetween(field: string, begin: number, end: number, name: string): boolean {
+  let [from, to] = [begin, end];
+  while (from < to && isBlank(field.charCodeAt(from))) from += 1;
+  while (from < to && isBlank(field.charCodeAt(to - 1))) to -= 1;
+  return to - from === name.length && field.startsWith(name, from);
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09;
 }
 
 /** @returns the field without the hidden cookies, otherwise byte for byte; undefined if no cookie is left. */
@@ -194,23 +219,20 @@ export function withoutCookies(
   field: string,
   isHidden: (name: string) => boolean,
 ): string | undefined {
-  const pairs = field.split(";");
-  // Backends trim more than they should: Python also U+0085.
-  const kept = pairs.filter((pair) => !isHidden(namePart(pair).replaceAll("\u0085", "").trim()));
-  if (kept.length === pairs.length) return field;
-  const left = kept.join(";").trim();
+  let left: string | undefined;
+  let equals = -1;
+  for (let begin = 0, end = 0; begin <= field.length; begin = end + 1) {
+    end = positionOf(";", field, begin);
+    if (equals < begin) equals = positionOf("=", field, begin);
+    // Backends trim more than they should: Python also U+0085.
+    const name = field.slice(begin, Math.min(equals, end)).replaceAll("\u0085", "").trim();
+    if (isHidden(name)) continue;
+    const pair = field.slice(begin, end);
+    left = left === undefined ? pair : `${left};${pair}`;
+  }
+  if (left?.length === field.length) return field;
+  left = left?.trim();
   return left === "" ? undefined : left;
-}
-
-const AROUND = /^[ \t]+|[ \t]+$/g;
-
-function namePart(pair: string): string {
-  return pair.split("=", 1)[0] ?? "";
-}
-
-function valueOf(pair: string): string {
-  const at = pair.indexOf("=");
-  return at === -1 ? "" : pair.slice(at + 1).trim();
 }
 
 /**

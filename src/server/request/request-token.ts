@@ -86,7 +86,9 @@ function tokensAt(request: GateRequest, place: TokenPlace): readonly string[] | 
   const { rawHeaders, query } = request;
   if ("query" in place) return queryValues(query, place.query);
   if ("cookie" in place) {
-    return headerValues(rawHeaders, "cookie").flatMap((field) => cookieValues(field, place.cookie));
+    const [field = "", another] = headerValues(rawHeaders, "cookie");
+    if (another === undefined) return cookieValues(field, place.cookie);
+    return headerValues(rawHeaders, "cookie").flatMap((each) => cookieValues(each, place.cookie));
   }
   if ("websocketProtocol" in place) return offeredTokens(rawHeaders);
   if (place.header.toLowerCase() !== AUTHORIZATION) {

@@ -5,7 +5,7 @@ import type { Route } from "../../core/route/route.ts";
 import { withoutEnd } from "../../lib/http/path/loose-path.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
-import { headerValues, withoutCookies, withoutQueryFields } from "../../lib/http/header-values.ts";
+import { headerValues, withoutQueryFields } from "../../lib/http/header-values.ts";
 import { BEARER_PROTOCOL, offeredProtocols } from "../../lib/http/websocket-bearer.ts";
 import { comesFromProxies } from "./header-names.ts";
 
@@ -68,24 +68,27 @@ function withoutFieldsIn(text: string, names: readonly string[]): string {
   return path + left.join("");
 }
 
-function removed(fields: readonly string[], places: TokenPlaces): string[] {
-  const kept: string[] = [];
-  let offered = false;
+/** Removes tokens in place. */
+function removed(fields: string[], places: TokenPlaces): string[] {
+  let kept = 0;
+  let offers: string | undefined;
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? "";
-    const value = fields[i + 1] ?? "";
+    let value: string | undefined = fields[i + 1] ?? "";
     const hidden = places.hides(name);
-    if (hidden === undefined) kept.push(name, value);
-    else if (hidden === "protocols") offered = true;
-    else if (hidden === "cookies") {
-      const left = withoutCookies(value, (cookie) => places.hidesCookie(cookie));
-      if (left !== undefined) kept.push(name, left);
-    }
+    if (hidden === "protocols") offers = offers === undefined ? value : `${offers},${value}`;
+    if (hidden === "cookies") value = places.withoutTokens(value);
+    else if (hidden !== undefined) value = undefined;
+    if (value === undefined) continue;
+    fields[kept] = name;
+    fields[kept + 1] = value;
+    kept += 2;
   }
-  if (!offered) return kept;
-  const { others } = offeredProtocols(headerValues(fields, PROTOCOLS).join(","));
-  if (others.length > 0) kept.push("Sec-WebSocket-Protocol", others.join(", "));
-  return kept;
+  fields.length = kept;
+  if (offers === undefined) return fields;
+  const { others } = offeredProtocols(offers);
+  if (others.length > 0) fields.push("Sec-WebSocket-Protocol", others.join(", "));
+  return fields;
 }
 
 /**
