@@ -71,8 +71,30 @@ const DOORS: Record<string, readonly string[]> = {
   "@sallyport": ["cli/run.ts"],
 };
 
-/** What a tool may import of src: how to be a command, and code that could be copied into any project. */
+/** What every tool may import of src: how to be a command, and code that could be copied into any project. */
 const FOR_TOOLS = ["lib/**", "cli/command.ts", "cli/arguments.ts", "cli/terminal/**"];
+
+/** The folders of `tools/`, and what else of src each of them may import. */
+const TOOLS: Record<string, readonly string[]> = {
+  completion: [],
+  demo: [
+    "cli/serving/**",
+    "cli/version.ts",
+    "config/fields.ts",
+    "config/snapshot.ts",
+    "credentials/hashing/new-hash.ts",
+    "observe/log/log-sink.ts",
+  ],
+  init: [
+    "cli/keys/location.ts",
+    "config/fields.ts",
+    "credentials/hashing/new-hash.ts",
+    "server/tls/development-certificate.ts",
+  ],
+  migrate: [],
+  selftest: [],
+  top: ["cli/admin-address.ts", "core/status.ts", "server/admin/status/**"],
+};
 
 /** Modules of which only types are imported, and what takes their place: what an import would cost stands there. */
 const COSTLY: Record<string, string> = { "node:http": "lib/http/node-http.ts" };
@@ -138,18 +160,17 @@ const COSTLY_FOR_ALL: readonly Restriction[] = Object.entries(COSTLY).map(([modu
   message: `costly: of ${module} types alone are imported; the rest is in ${place}.`,
 }));
 
-/** The folders of `tools/`. */
-const TOOLS = ["migrate", "selftest"];
-
 /** Everything that a tool may not import. */
-function toolHouse(tool: string): Restriction[] {
+function toolHouse(tool: string, doors: readonly string[]): Restriction[] {
   const subject = `tools/${tool}/`;
+  const places = [...FOR_TOOLS, ...doors];
   const source = {
-    group: ["**/src/**", ...FOR_TOOLS.map((place) => `!**/src/${place}`)],
-    message: `direction: ${subject} may import of src only ${FOR_TOOLS.join(", ")}.`,
+    group: ["**/src/**", ...places.map((place) => `!**/src/${place}`)],
+    message: `direction: ${subject} may import of src only ${places.join(", ")}.`,
   };
+  const siblings = Object.keys(TOOLS).filter((each) => each !== tool);
   const others = {
-    regex: `^(\\.\\./)+(tools/)?(${TOOLS.filter((each) => each !== tool).join("|")})/`,
+    regex: `^(\\.\\./)+(tools/)?(${siblings.join("|")})/`,
     message: `direction: ${subject} may not import another tool.`,
   };
   return [source, others, ...doorsFor(subject), ...COSTLY_FOR_ALL];
@@ -239,6 +260,8 @@ export default {
       const layer = LAYERS.find((each) => file.startsWith(`${each}/`));
       return override(`src/${file}`, house(layer, file));
     }),
-    ...TOOLS.map((tool) => override(`tools/${tool}/**/*.ts`, toolHouse(tool))),
+    ...Object.entries(TOOLS).map(([tool, doors]) =>
+      override(`tools/${tool}/**/*.ts`, toolHouse(tool, doors)),
+    ),
   ],
 } satisfies OxlintConfig;

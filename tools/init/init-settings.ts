@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
 import type { ParseArgsOptionsConfig } from "node:util";
-import { listen } from "../../config/fields.ts";
-import { type Terminal, UsageError } from "../command.ts";
-import { askPasswordTwice, openPrompt, readablePassword } from "../terminal/prompt.ts";
+import { listen } from "../../src/config/fields.ts";
+import { type Terminal, UsageError } from "../../src/cli/command.ts";
+import { askPasswordTwice, openPrompt, readablePassword } from "../../src/cli/terminal/prompt.ts";
 
 export const INIT_FLAGS = {
   directory: { type: "string", short: "d" },

@@ -2,10 +2,10 @@ import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, join, relative, resolve } from "node:path";
 import { userInfo } from "node:os";
-import { hashPassword } from "../../credentials/hashing/new-hash.ts";
-import { systemClock } from "../../lib/clock.ts";
-import { createDevelopmentCertificate } from "../../server/tls/development-certificate.ts";
-import { makeKeyFile } from "../keys/location.ts";
+import { hashPassword } from "../../src/credentials/hashing/new-hash.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createDevelopmentCertificate } from "../../src/server/tls/development-certificate.ts";
+import { makeKeyFile } from "../../src/cli/keys/location.ts";
 import type { InitSettings } from "./init-settings.ts";
 import { ownArguments } from "./own-command.ts";
 

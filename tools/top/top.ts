@@ -1,11 +1,16 @@
 import { setTimeout as after } from "node:timers/promises";
 import { styleText } from "node:util";
-import type { Status } from "../../core/status.ts";
-import { adminAddress, askAdmin, membersIn } from "../admin-address.ts";
-import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, durationFlag, parseFlags } from "../arguments.ts";
-import { type Command, EXIT, type Terminal } from "../command.ts";
-import { showsUnicode } from "../terminal/format.ts";
-import { printable } from "../../lib/text/printable.ts";
+import type { Status } from "../../src/core/status.ts";
+import { adminAddress, askAdmin, membersIn } from "../../src/cli/admin-address.ts";
+import {
+  CONFIGURATION_FLAGS,
+  CONFIGURATION_HELP,
+  durationFlag,
+  parseFlags,
+} from "../../src/cli/arguments.ts";
+import { type Command, EXIT, type Terminal } from "../../src/cli/command.ts";
+import { showsUnicode } from "../../src/cli/terminal/format.ts";
+import { printable } from "../../src/lib/text/printable.ts";
 import {
   type Cell,
   factsOf,
@@ -15,8 +20,8 @@ import {
   type Series,
   type Table,
   tableOf,
-} from "../../server/admin/status/sections.ts";
-import { amount, relative } from "../../server/admin/status/words.ts";
+} from "../../src/server/admin/status/sections.ts";
+import { amount, relative } from "../../src/server/admin/status/words.ts";
 
 const TIMEOUT_MS = 5_000;
 

@@ -1,6 +1,6 @@
-import { parseFlags } from "./arguments.ts";
-import { type Command, EXIT, UsageError } from "./command.ts";
-import { formatFrom } from "./terminal/format.ts";
+import { parseFlags } from "../../src/cli/arguments.ts";
+import { type Command, EXIT, UsageError } from "../../src/cli/command.ts";
+import { formatFrom } from "../../src/cli/terminal/format.ts";
 
 /**
  * Creates the command that prints completion scripts.

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer } from "../../lib/http/node-http.ts";
+import { createServer } from "../../src/lib/http/node-http.ts";
 
 /** The backend of the demo, which echoes the requests that it receives. */
 export interface DemoBackend extends AsyncDisposable {

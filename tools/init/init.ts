@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import { type CreatedFile, createFiles } from "./init/create-files.ts";
-import { INIT_FLAGS, type InitSettings, readSettings } from "./init/init-settings.ts";
-import { parseFlags } from "./arguments.ts";
-import { type Command, EXIT } from "./command.ts";
-import { shellWord } from "../lib/text/printable.ts";
-import { ownCommand } from "./init/own-command.ts";
+import { type CreatedFile, createFiles } from "./create-files.ts";
+import { INIT_FLAGS, type InitSettings, readSettings } from "./init-settings.ts";
+import { parseFlags } from "../../src/cli/arguments.ts";
+import { type Command, EXIT } from "../../src/cli/command.ts";
+import { shellWord } from "../../src/lib/text/printable.ts";
+import { ownCommand } from "./own-command.ts";
 
 export const init: Command = {
   help: `Usage: sallyport init [options]

@@ -1,6 +1,6 @@
 import { basename, dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { shellWord } from "../../lib/text/printable.ts";
+import { shellWord } from "../../src/lib/text/printable.ts";
 
 /** Returns the command line that starts this program again: Node, the flags of this process, and the script. */
 export function ownArguments(): readonly string[] {
@@ -22,7 +22,7 @@ export function ownCommand(): string {
 function ownScript(): string {
   const [, script = ""] = process.argv;
   if (basename(script) === "main.js" || basename(script) === "main.ts") return script;
-  return fileURLToPath(new URL("../../main.ts", import.meta.url));
+  return fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 }
 
 function fromHere(path: string): string {
