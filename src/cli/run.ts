@@ -60,7 +60,7 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
     },
     keys: {
       summary: "generate, list, rotate and retire signing keys",
-      load: async () => (await import("./keys.ts")).keys,
+      load: async () => (await import("@sallyport/keys")).keys,
     },
     healthcheck: {
       summary: "ask a running proxy whether it is ready",
@@ -72,7 +72,7 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
     },
     drain: {
       summary: "drain a running proxy, and wait until it is drained",
-      load: async () => (await import("./drain.ts")).drain,
+      load: async () => (await import("@sallyport/drain")).drain,
     },
     selftest: {
       summary: "attack your own deployment, and report what fails",

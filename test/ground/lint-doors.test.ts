@@ -102,7 +102,7 @@ const TOOLS: readonly Case[] = [
   ["../tools/demo/a.ts", 'import "../../src/cli/serving/start.ts";', undefined],
   ["../tools/demo/a.ts", 'import "../../src/app/app.ts";', "may import of src only"],
   ["../tools/demo/a.ts", 'import "../init/init.ts";', "may not import another tool."],
-  ["../tools/init/a.ts", 'import "../../src/cli/keys/location.ts";', undefined],
+  ["../tools/init/a.ts", 'import "../../src/tokens/keys/key-file.ts";', undefined],
   ["../tools/init/a.ts", 'import "../../src/config/load.ts";', "may import of src only"],
   ["../tools/completion/a.ts", 'import "../../src/core/status.ts";', "may import of src only"],
   ["../tools/migrate/a.ts", 'import "yaml";', undefined],

@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { basename, join, relative, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { userInfo } from "node:os";
 import { hashPassword } from "../../src/credentials/hashing/new-hash.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createDevelopmentCertificate } from "../../src/server/tls/development-certificate.ts";
-import { makeKeyFile } from "../../src/cli/keys/location.ts";
+import { writeNewKey } from "../../src/tokens/keys/key-file.ts";
+import { keyFileName, makeNamedKey } from "../../src/tokens/keys/key-making.ts";
 import type { InitSettings } from "./init-settings.ts";
 import { ownArguments } from "./own-command.ts";
 
@@ -67,15 +68,11 @@ function refuseToOverwrite(paths: readonly string[]): void {
 
 async function firstKey(directory: string): Promise<string> {
   const nowMs = systemClock.now();
-  const { file } = await makeKeyFile({
-    directory,
-    algorithm: "ES256",
-    name: undefined,
-    nowMs,
-    newestMs: undefined,
-    signsFromMs: nowMs,
-  });
-  return join(directory, basename(file));
+  const { kid, key } = await makeNamedKey("ES256");
+  const file = join(directory, keyFileName(kid, nowMs));
+  const now = Math.floor(nowMs / 1000);
+  await writeNewKey(file, { kid, key, alg: "ES256", iat: now, nbf: now });
+  return file;
 }
 
 function configuration({ listen, backend, runner }: InitSettings): string {

@@ -92,6 +92,19 @@ export function keysAt(ring: KeyRing, nowMs: number): KeysInForce {
 }
 
 /**
+ * `published`: will sign later. `signing`: signs new tokens. `verifying`: only verifies. `expired`: no longer verifies
+ * and can be retired.
+ */
+export type KeyState = "published" | "signing" | "verifying" | "expired";
+
+/** Returns the state of one key of a ring at a time. */
+export function stateOf(key: OwnKey, ring: KeyRing, nowMs: number): KeyState {
+  if (nowMs >= key.verifiesUntil) return "expired";
+  if (keysAt(ring, nowMs).signing?.kid === key.kid) return "signing";
+  return key.canSign && key.signsFrom > nowMs ? "published" : "verifying";
+}
+
+/**
  * Returns the keys of the previous ring that the new one lacks. They still verify what they signed recently.
  *
  * @param until when the last of what they signed has expired, in milliseconds since the epoch.

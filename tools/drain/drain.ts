@@ -1,10 +1,20 @@
 import { setTimeout as after } from "node:timers/promises";
-import { formatDuration } from "../lib/text/duration.ts";
-import { type AdminAddress, adminAddress, askAdmin, membersIn } from "./admin-address.ts";
-import { CONFIGURATION_FLAGS, CONFIGURATION_HELP, durationFlag, parseFlags } from "./arguments.ts";
-import { type Command, EXIT } from "./command.ts";
-import { withProgress } from "./terminal/progress.ts";
-import { systemCode } from "../lib/text/error-code.ts";
+import { formatDuration } from "../../src/lib/text/duration.ts";
+import {
+  type AdminAddress,
+  adminAddress,
+  askAdmin,
+  membersIn,
+} from "../../src/cli/admin-address.ts";
+import {
+  CONFIGURATION_FLAGS,
+  CONFIGURATION_HELP,
+  durationFlag,
+  parseFlags,
+} from "../../src/cli/arguments.ts";
+import { type Command, EXIT } from "../../src/cli/command.ts";
+import { withProgress } from "../../src/cli/terminal/progress.ts";
+import { systemCode } from "../../src/lib/text/error-code.ts";
 
 const PATH = "/-/drain";
 /** Timeout of one request, in milliseconds. */

@@ -1,12 +1,6 @@
-import type { SigningAlgorithm } from "./algorithms.ts";
-import { type FoundKey, keysIn, readKeyFiles } from "./key-directory.ts";
-import { type KeyRing, keysAt, type OwnKey, createKeyRing } from "./key-ring.ts";
-
-/**
- * `published`: will sign later. `signing`: signs new tokens. `verifying`: only verifies. `expired`: no longer verifies
- * and can be retired.
- */
-type KeyState = "published" | "signing" | "verifying" | "expired";
+import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
+import { type FoundKey, keysIn, readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
+import { createKeyRing, type KeyState, stateOf } from "../../src/tokens/keys/key-ring.ts";
 
 /** A key file, and the state of its key at a time. */
 export interface KeyInState extends FoundKey {
@@ -47,13 +41,6 @@ export async function keyStates(
     keys.push({ ...each, kid: own.kid, canSign: own.canSign, state: stateOf(own, ring, nowMs) });
   }
   return { algorithm: known, keys };
-}
-
-/** Returns the state of one key of a ring at a time. */
-export function stateOf(key: OwnKey, ring: KeyRing, nowMs: number): KeyState {
-  if (nowMs >= key.verifiesUntil) return "expired";
-  if (keysAt(ring, nowMs).signing?.kid === key.kid) return "signing";
-  return key.canSign && key.signsFrom > nowMs ? "published" : "verifying";
 }
 
 export interface KeyExpiry {

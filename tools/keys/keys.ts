@@ -1,11 +1,11 @@
 import { mkdir, rm } from "node:fs/promises";
-import { type Command, EXIT, type Terminal, UsageError } from "./command.ts";
-import { CONFIGURATION_HELP, durationFlag, parseFlags } from "./arguments.ts";
-import { systemClock } from "../lib/clock.ts";
-import { expiriesAfterRotation, type KeyInState, keyStates } from "../tokens/keys/key-states.ts";
-import { columns, formatFrom } from "./terminal/format.ts";
-import { keyLocation, LOCATION_FLAGS, makeKeyFile, timeText } from "./keys/location.ts";
-import { writeExpiry } from "../tokens/keys/key-file.ts";
+import { type Command, EXIT, type Terminal, UsageError } from "../../src/cli/command.ts";
+import { CONFIGURATION_HELP, durationFlag, parseFlags } from "../../src/cli/arguments.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { expiriesAfterRotation, type KeyInState, keyStates } from "./key-states.ts";
+import { columns, formatFrom } from "../../src/cli/terminal/format.ts";
+import { keyLocation, LOCATION_FLAGS, makeKeyFile, timeText } from "./location.ts";
+import { writeExpiry } from "../../src/tokens/keys/key-file.ts";
 
 const ACTIONS = new Map(Object.entries({ generate, list, rotate, retire }));
 

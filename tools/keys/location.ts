@@ -1,15 +1,15 @@
 import { join } from "node:path";
-import { loadConfiguration } from "../../config/load.ts";
-import { isSigningAlgorithm, type SigningAlgorithm } from "../../tokens/keys/algorithms.ts";
+import { loadConfiguration } from "../../src/config/load.ts";
+import { isSigningAlgorithm, type SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
 import {
   CONFIGURATION_FLAGS,
   type ConfigurationFlagValues,
   configurationSources,
-} from "../arguments.ts";
-import { type Terminal, UsageError } from "../command.ts";
-import { makeNamedKey } from "../../tokens/keys/key-making.ts";
-import { writeNewKey } from "../../tokens/keys/key-file.ts";
-import { systemCode } from "../../lib/text/error-code.ts";
+} from "../../src/cli/arguments.ts";
+import { type Terminal, UsageError } from "../../src/cli/command.ts";
+import { keyFileName, makeNamedKey } from "../../src/tokens/keys/key-making.ts";
+import { writeNewKey } from "../../src/tokens/keys/key-file.ts";
+import { systemCode } from "../../src/lib/text/error-code.ts";
 
 interface NewKeyOptions {
   readonly directory: string;
@@ -34,7 +34,7 @@ const NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 export async function makeKeyFile(order: NewKeyOptions): Promise<{ kid: string; file: string }> {
   const { directory, algorithm, nowMs, newestMs = 0, signsFromMs } = order;
   const { kid, key } = await makeNamedKey(algorithm);
-  const name = order.name ?? `${new Date(nowMs).toISOString().slice(0, 10)}-${kid.slice(0, 8)}`;
+  const name = order.name ?? keyFileName(kid, nowMs);
   if (!NAME.test(name))
     throw new UsageError(`--name takes letters, digits, . _ and -, not ${name}`);
   const file = join(directory, `${name.replace(/\.jwk$/, "")}.jwk`);
