@@ -47,9 +47,6 @@ const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
   "entry.ts": ["lib", "core", ...FEATURES, "config", "app", "cli"],
 };
 
-/** Reading YAML with positions, and what is wrong with its syntax. */
-const POSITIONED_YAML = ["lib/files/positioned-yaml.ts", "lib/files/yaml-mistakes.ts"];
-
 /** Where each library may be imported: a folder with its slash, or one file, seen from src/; or a tool. */
 const DOORS: Record<string, readonly string[]> = {
   jose: ["tokens/"],
@@ -59,7 +56,7 @@ const DOORS: Record<string, readonly string[]> = {
   pino: ["observe/"],
   "@opentelemetry": ["observe/"],
   zod: ["config/"],
-  yaml: ["config/", ...POSITIONED_YAML, "tools/migrate/"],
+  yaml: ["config/", "lib/files/positioned-yaml.ts", "tools/migrate/"],
   "smol-toml": ["tools/migrate/"],
   bcryptjs: ["credentials/"],
   ldapts: ["credentials/"],
@@ -90,7 +87,7 @@ const TOOLS: Record<string, readonly string[]> = {
     "config/fields.ts",
     "credentials/hashing/new-hash.ts",
     "server/tls/development-certificate.ts",
-    "tokens/keys/key-file.ts",
+    "tokens/keys/key-directory.ts",
     "tokens/keys/key-making.ts",
   ],
   keys: ["config/load.ts", "tokens/keys/**"],

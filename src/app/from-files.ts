@@ -17,8 +17,7 @@ import {
   type TicketKey,
   validateContext,
 } from "../server/tls/tls-listener.ts";
-import { unreadable } from "../tokens/trusted/trusted-key-file.ts";
-import type { TrustedKeyFiles } from "../tokens/trusted/trusted-keys.ts";
+import { type TrustedKeyFiles, unreadable } from "../tokens/trusted/trusted-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import { isKeyed } from "./gate/remote-checks.ts";

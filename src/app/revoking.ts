@@ -18,13 +18,13 @@ import { readJournal } from "../tokens/revocation/journal.ts";
 import { isName, TIME_EXPECTED, timeFrom } from "../tokens/revocation/revocation-kinds.ts";
 import {
   longestEnd,
+  readRevocationFile,
   revocationNaming,
   RevocationService,
   type RevocationServiceOptions,
   subjectUntilNow,
   tokenOf,
 } from "../tokens/revocation/revocation-service.ts";
-import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
 import { RevocationList } from "../tokens/revocation/revocation-list.ts";
 import { revocationFileIn } from "./from-files.ts";
 import { verifyToken } from "./explanation/explained-token.ts";

@@ -13,11 +13,10 @@ import type {
 } from "../core/shared-parts.ts";
 import { withTimeout } from "../lib/async/with-timeout.ts";
 import type { Clock } from "../lib/clock.ts";
-import { type SharedListeners, textsOf } from "./event-reader.ts";
+import { type KnownRevocations, type SharedListeners, StateFeed, textsOf } from "./state-feed.ts";
 import { Outbox } from "./outbox.ts";
 import { type Address, locate, type StatePlace, type StateServer } from "./state-server.ts";
 import { DEADLINE_MS, StateConnection, StateUnavailable } from "./state-connection.ts";
-import { type KnownRevocations, StateFeed } from "./state-feed.ts";
 import { keysFor, type StateKeys } from "./wire.ts";
 import { Outage } from "../lib/outage.ts";
 import { SETTLE, SETTLE_CONCURRENCY } from "./scripts.ts";

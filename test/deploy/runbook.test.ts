@@ -127,7 +127,7 @@ describe("messages of the log", () => {
 describe("refusals to start", () => {
   const PLACES = [
     "src/app/from-files.ts",
-    "src/cli/serving/start.ts",
+    "src/cli/serving/serve.ts",
     "src/config/**/*.ts",
     // All but new-hash.ts, which refuses passwords, not starts.
     "src/credentials/hashing/[!n]*.ts",
@@ -137,7 +137,7 @@ describe("refusals to start", () => {
     "src/server/tls/{certificate,tls-listener}.ts",
     "src/tokens/keys/{key-directory,signing-keys}.ts",
     "src/tokens/revocation/{journal,revocation-file,revocation-kinds}.ts",
-    "src/tokens/trusted/trusted-key-file.ts",
+    "src/tokens/trusted/trusted-keys.ts",
   ];
   /** Warnings and parts of messages: types, positions, suggestions, and the end of `this is not a usable key: …`. */
   const PARTS =
@@ -150,7 +150,7 @@ describe("refusals to start", () => {
       /new ConfigError\(\[/.test(readFileSync(join(ROOT, name), "utf8")),
     );
     // `token mint` starts nothing.
-    expect(made.filter((name) => !known.includes(name))).toEqual(["src/cli/token/mint.ts"]);
+    expect(made.filter((name) => !known.includes(name))).toEqual(["src/cli/token.ts"]);
   });
 
   it("all have a row, and no others", () => {

@@ -1,4 +1,4 @@
-import { METHODS } from "../../src/observe/metrics/label-words.ts";
+import { METHODS } from "../../src/observe/metrics/series.ts";
 import { ask } from "../support/ask.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
 import { startKeySetServer } from "../support/foreign-keys.ts";

@@ -11,8 +11,7 @@ import { type Command, UsageError } from "../../src/cli/command.ts";
 import { startDemoBackend } from "./demo-backend.ts";
 import { ownVersion } from "../../src/cli/version.ts";
 import { readablePassword } from "../../src/cli/terminal/prompt.ts";
-import { LastExit, runUntilStopped, StopSignal } from "../../src/cli/serving/run-until-stopped.ts";
-import { start } from "../../src/cli/serving/start.ts";
+import { LastExit, runUntilStopped, start, StopSignal } from "../../src/cli/serving/serve.ts";
 import { shellWord } from "../../src/lib/text/printable.ts";
 import { hashPassword } from "../../src/credentials/hashing/new-hash.ts";
 

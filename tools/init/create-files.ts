@@ -5,7 +5,7 @@ import { userInfo } from "node:os";
 import { hashPassword } from "../../src/credentials/hashing/new-hash.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createDevelopmentCertificate } from "../../src/server/tls/development-certificate.ts";
-import { writeNewKey } from "../../src/tokens/keys/key-file.ts";
+import { writeNewKey } from "../../src/tokens/keys/key-directory.ts";
 import { keyFileName, makeNamedKey } from "../../src/tokens/keys/key-making.ts";
 import type { InitSettings } from "./init-settings.ts";
 import { ownArguments } from "./own-command.ts";

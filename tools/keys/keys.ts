@@ -5,7 +5,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { expiriesAfterRotation, type KeyInState, keyStates } from "./key-states.ts";
 import { columns, formatFrom } from "../../src/cli/terminal/format.ts";
 import { keyLocation, LOCATION_FLAGS, makeKeyFile, timeText } from "./location.ts";
-import { writeExpiry } from "../../src/tokens/keys/key-file.ts";
+import { writeExpiry } from "../../src/tokens/keys/key-directory.ts";
 
 const ACTIONS = new Map(Object.entries({ generate, list, rotate, retire }));
 

@@ -8,7 +8,7 @@ import {
 } from "../../src/cli/arguments.ts";
 import { type Terminal, UsageError } from "../../src/cli/command.ts";
 import { keyFileName, makeNamedKey } from "../../src/tokens/keys/key-making.ts";
-import { writeNewKey } from "../../src/tokens/keys/key-file.ts";
+import { writeNewKey } from "../../src/tokens/keys/key-directory.ts";
 import { systemCode } from "../../src/lib/text/error-code.ts";
 
 interface NewKeyOptions {

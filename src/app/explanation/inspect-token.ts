@@ -3,8 +3,7 @@ import { newTrace } from "../../core/request/token-verifier.ts";
 import { readableParts } from "../../tokens/verify/token-text.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { type ExplainerAloneOptions, withOwnGate } from "./dry-run-gate.ts";
-import { explainVerdict, verifyToken } from "./explained-token.ts";
-import { dateWords } from "./token-words.ts";
+import { dateWords, explainVerdict, verifyToken } from "./explained-token.ts";
 
 /** A decoded token without its signature. Its claims are verified only if it is accepted. */
 export interface InspectedToken extends Pick<ExplainedToken, "accepted" | "reason" | "steps"> {

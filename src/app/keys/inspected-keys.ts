@@ -3,7 +3,7 @@ import type { SnapshotFiles } from "../../config/snapshot.ts";
 import { ConfigError } from "../../core/config-problem.ts";
 import { keysIn } from "../../tokens/keys/key-directory.ts";
 import { createKeyRing, type KeyRing } from "../../tokens/keys/key-ring.ts";
-import { exposedKeys, loadSigningKeys } from "../../tokens/keys/signing-keys.ts";
+import { exposedKeys, loadSigningKeys } from "../../tokens/keys/watched-keys.ts";
 import { NOOP_LOG } from "../explanation/dry-run-gate.ts";
 import { assertionKeysOf, ownKeysOf } from "./all-keys.ts";
 

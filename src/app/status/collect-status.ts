@@ -31,8 +31,7 @@ import { createDryRunRequest, ExplainQueryError } from "../../server/admin/expla
 import { pathWords } from "../../core/route/route.ts";
 import type { TargetState } from "../../upstream/pool/target.ts";
 import { bySpecificity } from "../../policy/route-table.ts";
-import { stateOf } from "../../tokens/keys/key-ring.ts";
-import type { KeyRing } from "../../tokens/keys/key-ring.ts";
+import { type KeyRing, stateOf } from "../../tokens/keys/key-ring.ts";
 import { reachState } from "../../upstream/pool/health-check.ts";
 
 interface Samples {

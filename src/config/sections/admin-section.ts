@@ -6,14 +6,14 @@ import {
   mappingAt,
   NO_UPSTREAM,
   type PathProblem,
-  type Section,
   textAt,
   unknownName,
   type Written,
 } from "../written.ts";
 
 /** The section `admin`. */
-export const admin: Section = {
+export const admin = {
+  schema: adminSection,
   rules: [listenerProblems, probeProblems],
   atStart: [{ key: "admin.listen" }, { key: "admin.allow" }],
 };
@@ -35,7 +35,7 @@ function probe() {
   });
 }
 
-export function adminSection() {
+function adminSection() {
   const mapping = z.strictObject({
     listen: listen()
       .prefault(ADMIN_LISTEN)

@@ -12,17 +12,11 @@ import {
   text,
 } from "../fields.ts";
 import type { AuthorizerKindName } from "../../policy/remote/authorizer-kinds.ts";
-import {
-  listAt,
-  mappingAt,
-  type PathProblem,
-  type Section,
-  unknownIssuers,
-  type Written,
-} from "../written.ts";
+import { listAt, mappingAt, type PathProblem, unknownIssuers, type Written } from "../written.ts";
 
 /** The section `authorization`: servers that authorize callers. */
-export const authorization: Section = {
+export const authorization = {
+  schema: authorizationSection,
   rules: [reviewProblems],
 };
 
@@ -82,7 +76,7 @@ function http() {
 }
 
 /** The servers that authorize callers. */
-export function authorizationSection() {
+function authorizationSection() {
   const kinds = {
     subjectAccessReview: subjectAccessReview(),
     http: http(),

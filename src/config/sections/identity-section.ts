@@ -2,19 +2,11 @@ import { z } from "zod";
 import { claimName, headerName } from "../fields.ts";
 import { ASSERTION_HEADER, belongsToProxy } from "../../upstream/headers/header-names.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
-import {
-  listAt,
-  mappingAt,
-  type PathProblem,
-  repeated,
-  type Section,
-  textAt,
-  type Written,
-} from "../written.ts";
+import { listAt, mappingAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
 import { IDENTITY_PRESETS } from "../../upstream/headers/identity-headers.ts";
 
 /** The section `identity`. */
-export const identity: Section = { rules: [identityProblems] };
+export const identity = { schema: identitySection, rules: [identityProblems] };
 
 /** Headers that already have a meaning for the backend, besides those that belong to the proxy. */
 const TAKEN =
@@ -27,7 +19,7 @@ function identityHeader() {
   );
 }
 
-export function identitySection() {
+function identitySection() {
   const names = z.strictObject({
     subject: identityHeader().describe("Header for the subject"),
     groups: identityHeader().exactOptional().describe("Header for the groups, separated by commas"),

@@ -1,17 +1,11 @@
 import { z } from "zod";
 import { ACCESS_FIELDS, fieldSource, isSecretHeader } from "../../observe/log/access-log.ts";
 import { claimName, refuse, TOKEN } from "../fields.ts";
-import {
-  listAt,
-  mappingAt,
-  type PathProblem,
-  type Section,
-  textAt,
-  type Written,
-} from "../written.ts";
+import { listAt, mappingAt, type PathProblem, textAt, type Written } from "../written.ts";
 
 /** The section `log`. */
-export const log: Section = {
+export const log = {
+  schema: logSection,
   rules: [loggedTokenProblems],
   atStart: [{ key: "log.level" }, { key: "log.format" }, { key: "log.access" }],
 };
@@ -26,7 +20,7 @@ const MOST_FIELDS = 32;
 /** Names of inherited properties, such as `constructor`, exist in every object and are therefore refused. */
 const isPlainName = (name: string): boolean => !(name in {});
 
-export function logSection() {
+function logSection() {
   return z
     .strictObject({
       level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Minimum level"),

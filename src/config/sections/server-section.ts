@@ -19,12 +19,13 @@ import { foldedName } from "../../lib/http/header-values.ts";
 import { comesFromProxies } from "../../upstream/headers/header-names.ts";
 import { UNDERSCORE_HEADERS } from "../../core/request/underscore-headers.ts";
 import { MAX_HEADER_FIELDS } from "../../server/request/intake.ts";
-import { listAt, mappingAt, type PathProblem, type Section, type Written } from "../written.ts";
+import { listAt, mappingAt, type PathProblem, type ReadAtStart, type Written } from "../written.ts";
 import { addressOf } from "./upstreams-section.ts";
 import type { Configuration } from "../configuration.ts";
 
 /** The section `server`: the listener for clients. */
-export const server: Section = {
+export const server = {
+  schema: serverSection,
   rules: [proxyProblems],
   rulesOfValid: [ownListenerProblems],
   atStart: [
@@ -36,7 +37,7 @@ export const server: Section = {
     { key: "server.timeouts.header", keeps: false },
     { key: "server.tls.mode", keeps: "server.tls" },
     { key: "server.tls.clientCertificates.mode", keeps: "server.tls.clientCertificates" },
-  ],
+  ] satisfies readonly ReadAtStart[],
 };
 
 /** The address on which clients are served by default. */
@@ -69,7 +70,7 @@ function drain() {
     .describe("How Sallyport shuts down");
 }
 
-export function serverSection() {
+function serverSection() {
   return z
     .strictObject(
       {

@@ -15,17 +15,11 @@ import { REVOCATION_KEYS } from "../../core/revocation.ts";
 import { ASYMMETRIC_ALGORITHMS, SIGNING_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
 import { issuerProblems, trusted } from "./trusted-section.ts";
 import { ASSERTION_HEADER, isOwnRequestHeader } from "../../upstream/headers/header-names.ts";
-import {
-  mappingAt,
-  OWN_ISSUER,
-  type PathProblem,
-  type Section,
-  textAt,
-  type Written,
-} from "../written.ts";
+import { mappingAt, OWN_ISSUER, type PathProblem, textAt, type Written } from "../written.ts";
 
 /** The section `tokens`: our own tokens, and assertions for backends. */
-export const tokens: Section = {
+export const tokens = {
+  schema: tokensSection,
   rules: [issuerProblems, assertionKeyProblems],
   atStart: [{ key: "tokens.revocation.journal" }],
 };
@@ -91,7 +85,7 @@ function streamsSection() {
     .describe("What happens to open requests and WebSockets when their token ends");
 }
 
-export function tokensSection() {
+function tokensSection() {
   return z
     .strictObject({
       issuer: text().default(OWN_ISSUER).describe("iss of the tokens that Sallyport signs"),

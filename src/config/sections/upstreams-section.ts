@@ -8,13 +8,13 @@ import {
   mappingAt,
   ofEachUpstream,
   type PathProblem,
-  type Section,
   textAt,
 } from "../written.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 
 /** The section `upstreams`. */
-export const upstreams: Section = {
+export const upstreams = {
+  schema: upstreamsSection,
   rules: [certificateProblems, protocolProblems, resolveProblems].map(ofEachUpstream),
 };
 
@@ -98,7 +98,7 @@ function queue() {
     .describe("Queue for requests that arrive while all connections are in use");
 }
 
-export function upstreamsSection() {
+function upstreamsSection() {
   const upstream = z.strictObject({
     targets: z
       .array(z.union([target(), weightedTarget()]))

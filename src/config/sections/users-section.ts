@@ -3,20 +3,12 @@ import { duration, filePath, flag, text, whole } from "../fields.ts";
 import { LARGEST_USERS_FILE } from "../../credentials/stores/user-store.ts";
 import type { StoreKindName } from "../../credentials/stores/store-kinds.ts";
 import { POINTER } from "../../credentials/stores/http/http-store.ts";
-import {
-  listAt,
-  type PathProblem,
-  repeated,
-  type Section,
-  textAt,
-  type Written,
-} from "../written.ts";
+import { listAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
 
 /** The section `users`: the settings of each kind of user store. */
-export const users: Section = { rules: [userProblems] };
+export const users = { schema: usersSection, rules: [userProblems] };
 
-/** The section `users`: the settings of each kind of user store. */
-export function usersSection() {
+function usersSection() {
   const file = store("file", {
     path: usersPath().describe(
       "The users file. Reloaded when it changes; if it is invalid, the old users stay",
