@@ -1,6 +1,6 @@
 import type { Snapshot, SnapshotFiles } from "../config/snapshot.ts";
 import type { Configuration } from "../config/configuration.ts";
-import { ConfigError, createAll } from "../core/config-problem.ts";
+import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
 import type { FileReader } from "../credentials/stores/user-store.ts";
 import type { FileContent } from "../lib/files/regular-file.ts";
@@ -22,6 +22,28 @@ import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import { isKeyed } from "./gate/remote-checks.ts";
 import { systemCode } from "../lib/text/error-code.ts";
+
+/**
+ * Calls all makers in order, even if some throw a `ConfigError`. Returns their results, or throws one `ConfigError`
+ * with all problems.
+ */
+function createAll<A, B>(makers: readonly [() => A, () => B]): [A, B];
+function createAll<A, B, C>(makers: readonly [() => A, () => B, () => C]): [A, B, C];
+function createAll<Made>(makers: readonly (() => Made)[]): Made[];
+function createAll(makers: readonly (() => unknown)[]): unknown[] {
+  const made: unknown[] = [];
+  const problems: ConfigProblem[] = [];
+  for (const make of makers) {
+    try {
+      made.push(make());
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push(...error.problems);
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return made;
+}
 
 /** Builds the settings of each feature from the files of one snapshot. */
 

@@ -10,23 +10,68 @@ import {
 } from "./arguments.ts";
 import { ASKED_HELP, askRunningProxy } from "./token/asked-revocation.ts";
 import {
-  decodeToken,
-  type InspectedToken,
-  inspectToken,
-} from "../app/explanation/inspect-token.ts";
-import { explainerFrom, NOOP_OBSERVER } from "../app/explanation/dry-run-gate.ts";
+  type ExplainerAloneOptions,
+  explainerFrom,
+  NOOP_OBSERVER,
+  withOwnGate,
+} from "../app/explanation/dry-run-gate.ts";
 import { inspect } from "../app/inspection.ts";
 import { ConfigError } from "../core/config-problem.ts";
 import { formatDuration, parseDuration } from "../lib/text/duration.ts";
 import { orList, printable, printableLines } from "../lib/text/printable.ts";
 import { TokenIssuer } from "../tokens/issuer.ts";
-import { systemClock } from "../lib/clock.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
 import { maskText } from "../observe/log/redaction.ts";
 import { stepLines } from "./explain.ts";
 import { formatFrom, type Marks, marksFor } from "./terminal/format.ts";
 import { pastedToken, TOKEN_FLAGS, tokenFrom } from "./token/token-argument.ts";
 import { NAMED_REVOCATIONS } from "../core/revocation.ts";
 import { adminAddress, askAdmin, membersIn } from "./admin-address.ts";
+import type { ExplainedToken } from "../core/explanation.ts";
+import { newTrace } from "../core/request/token-verifier.ts";
+import { readableParts } from "../tokens/verify/token-text.ts";
+import { dateWords, explainVerdict, verifyToken } from "../app/explanation/explained-token.ts";
+
+/** A decoded token without its signature. Its claims are verified only if it is accepted. */
+interface InspectedToken extends Pick<ExplainedToken, "accepted" | "reason" | "steps"> {
+  readonly header: Readonly<Record<string, unknown>> | undefined;
+  readonly claims: Readonly<Record<string, unknown>> | undefined;
+  readonly signatureCharacters: number;
+  /** Its dates relative to the local clock, in words. */
+  readonly clock: readonly string[];
+}
+
+/** Decodes a token without verifying it. */
+function decodeToken(token: string, { now }: Pick<Clock, "now">) {
+  const { header, claims } = readableParts(token);
+  return {
+    accepted: false,
+    reason: "not_verified",
+    header,
+    claims,
+    steps: [],
+    signatureCharacters: token.split(".")[2]?.length ?? 0,
+    clock: dateWords(claims ?? {}, now()),
+  } satisfies InspectedToken;
+}
+
+/**
+ * Opens a gate, and verifies and decodes a token.
+ * @throws ConfigError if a file that the configuration names is invalid.
+ */
+function inspectToken(options: ExplainerAloneOptions, token: string): Promise<InspectedToken> {
+  return withOwnGate(options, async ({ tokens }) => {
+    const trace = newTrace();
+    const verdict = await verifyToken(token, tokens, trace);
+    const { accepted, reason, steps } = explainVerdict(verdict, { ...options, token, trace });
+    return {
+      ...decodeToken(token, options.clock),
+      accepted,
+      reason,
+      steps: steps.filter(({ step }) => step !== "bearer"),
+    };
+  });
+}
 
 const text = { type: "string" } as const;
 

@@ -1,6 +1,5 @@
 import { resolve } from "node:path";
 import { isIP, isIPv4, isIPv6 } from "node:net";
-import { ok } from "node:assert";
 import { z } from "zod";
 import {
   DURATION,
@@ -221,13 +220,6 @@ export function claimName() {
     (value) => value.length <= LONGEST_CLAIM_NAME,
     `must not be longer than ${LONGEST_CLAIM_NAME} characters`,
   );
-}
-
-/** An entry whose `kind` selects one of these schemas. */
-export function byKind<Schema extends z.ZodObject>(kinds: Readonly<Record<string, Schema>>) {
-  const [first, ...others] = Object.values(kinds);
-  ok(first !== undefined);
-  return z.discriminatedUnion("kind", [first, ...others]);
 }
 
 /** The fields of every server that Sallyport queries about a request. */

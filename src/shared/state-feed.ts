@@ -4,8 +4,7 @@ import type { Revocation } from "../core/revocation.ts";
 import type { AttemptEnd, SharedOperation } from "../core/shared-parts.ts";
 import type { Clock } from "../lib/clock.ts";
 import { KEPT_EVENTS } from "./outbox.ts";
-import { EVENTS_AFTER, GREET } from "./scripts.ts";
-import { DEADLINE_MS, type StateConnection, StateUnavailable } from "./state-connection.ts";
+import { DEADLINE_MS, script, type StateConnection, StateUnavailable } from "./state-connection.ts";
 import { readEvent, type StateKeys, writeRevocation } from "./wire.ts";
 
 /** Revocations or events per response. */
@@ -123,6 +122,28 @@ interface StateFeedOptions {
   /** Sends the server the revocations that it lacks. Resolves when they are stored. */
   readonly missing: (revocations: readonly Revocation[]) => Promise<unknown>;
 }
+
+/**
+ * Checks that the server accepts writes, and returns its state. KEYS: probe, mark, events, revocations, filled. ARGV:
+ * the mark to set if there is none. Returns the mark, the id of the first event (empty if there is none), and the
+ * mark up to which the server was refilled (empty if never).
+ */
+export const GREET = script(`
+redis.call('SET', KEYS[1], '1', 'PX', 1000)
+redis.call('SET', KEYS[2], ARGV[1], 'NX')
+local time = redis.call('TIME')
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', time[1] * 1000 + math.floor(time[2] / 1000))
+local first = redis.call('XRANGE', KEYS[3], '-', '+', 'COUNT', 1)
+return { redis.call('GET', KEYS[2]), first[1] and first[1][1] or '', redis.call('GET', KEYS[5]) or '' }`);
+
+/**
+ * Reads events after an id. KEYS: events. ARGV: id, maximum. Returns the server's time in milliseconds, and the
+ * events.
+ */
+const EVENTS_AFTER = script(`
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+return { string.format('%.0f', now), redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2]) }`);
 
 /** How long the server waits for events before it answers that there are none, in milliseconds. */
 const BLOCK_MS = 2_000;

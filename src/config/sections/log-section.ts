@@ -1,7 +1,16 @@
 import { z } from "zod";
-import { ACCESS_FIELDS, fieldSource, isSecretHeader } from "../../observe/log/access-log.ts";
+import { ACCESS_FIELDS, fieldSource } from "../../observe/log/access-log.ts";
 import { claimName, refuse, TOKEN } from "../fields.ts";
 import { listAt, mappingAt, type PathProblem, textAt, type Written } from "../written.ts";
+import { namesSecret } from "../../observe/log/redaction.ts";
+
+/** Headers that contain secrets although their names do not suggest it. */
+const SECRET_HEADERS = new Set(["sec-websocket-protocol", "signature", "x-amz-signature", "dpop"]);
+
+/** Whether a header contains a secret: credentials, cookies, keys, signatures. */
+function isSecretHeader(name: string): boolean {
+  return SECRET_HEADERS.has(name.toLowerCase()) || namesSecret(name);
+}
 
 /** The section `log`. */
 export const log = {

@@ -2,6 +2,7 @@
 import { Histogram, type Registry } from "prom-client";
 import { type Observer, POSTPONED } from "../../core/observer.ts";
 import {
+  AUTH_REASONS,
   LOGIN_RESULTS,
   REFUSAL_REASONS,
   STORE_RESULTS,
@@ -12,9 +13,23 @@ import { REMOTE_CHECK_RESULTS } from "../../core/remote-check.ts";
 import { SHARED_OPERATIONS } from "../../core/shared-parts.ts";
 import { MIRROR_RESULTS } from "../../core/route/route.ts";
 import type { MetricDefinitions } from "./define-metrics.ts";
-import { AUTH_REFUSALS, Counts, type Labels, LabelSet, METHODS } from "./series.ts";
+import { Counts, type Labels, LabelSet } from "./series.ts";
 import { defineLoads, type GaugeSources, type StoreState } from "./gauges.ts";
 import type { Exemplar } from "./metrics.ts";
+
+const AUTH_REFUSALS: readonly string[] = AUTH_REASONS.filter((reason) => reason !== "ok");
+
+/** All other methods count as `other`, because clients can choose any method. */
+export const METHODS: readonly string[] = [
+  "GET",
+  "HEAD",
+  "POST",
+  "PUT",
+  "PATCH",
+  "DELETE",
+  "OPTIONS",
+  "other",
+];
 
 /** Upper bounds in seconds: Prometheus' defaults, and two lower ones for responses without a backend. */
 const REQUEST_BUCKETS: readonly number[] = [

@@ -4,19 +4,73 @@ import type { Reloaded } from "../../core/status.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { watchDirectory } from "../../lib/files/watched-directory.ts";
 import { type KeyFiles, keysIn, readKeyFiles } from "./key-directory.ts";
-import {
-  createKeyRing,
-  departedKeys,
-  type KeyRing,
-  keysAt,
-  type SigningKeys,
-  verifyingOnly,
-} from "./key-ring.ts";
-import { keyLog, type KeyPurpose } from "./key-log.ts";
+import { createKeyRing, type KeyRing, keysAt, type SigningKeys } from "./key-ring.ts";
 import { OwnKeys } from "./own-keys.ts";
 import type { Log } from "../../core/log.ts";
 import type { SigningAlgorithm } from "./algorithms.ts";
 import { makeKey } from "./key-making.ts";
+
+/**
+ * Returns the keys of the previous ring that the new one lacks. They still verify what they signed recently.
+ *
+ * @param until when the last of what they signed has expired, in milliseconds since the epoch.
+ */
+function departedKeys(before: KeyRing, ring: KeyRing, until: number): KeyRing {
+  const kept = new Set(ring.map(({ kid }) => kid));
+  return before
+    .filter(({ kid }) => !kept.has(kid))
+    .map((key) => ({ ...key, verifiesUntil: Math.min(key.verifiesUntil, until) }));
+}
+
+/** Returns the same keys without their private parts, so that they only verify. */
+function verifyingOnly(ring: KeyRing): KeyRing {
+  return ring.map((key) => ({ ...key, key: key.verifier, canSign: false }));
+}
+
+/** What our own keys sign. */
+type KeyPurpose = "tokens" | "assertions";
+
+type Details = Readonly<Record<string, unknown>>;
+
+/** Returns functions that log what happens to our own keys. */
+function keyLog(log: Log, purpose: KeyPurpose = "tokens") {
+  return purpose === "tokens" ? logOfTokens(log) : logOfAssertions(log);
+}
+
+function logOfTokens(log: Log) {
+  return {
+    generated: () =>
+      log.warn(
+        "an ephemeral signing key was generated: its tokens end with this process, and other replicas refuse them",
+      ),
+    exposed: (details: Details) => log.warn("signing keys can be read by other users", details),
+    loaded: (details: Details) => log.info("the signing keys were loaded", details),
+    unusable: (details: Details) =>
+      log.error("the signing keys cannot be used: the old keys stay in use", details),
+    another: (details: Details) => log.info("another key signs now", details),
+    none: (details: Details) => log.error("no key signs at this time: nobody can log in", details),
+  };
+}
+
+function logOfAssertions(log: Log) {
+  return {
+    generated: () =>
+      log.warn(
+        "an ephemeral key for assertions was generated: only the key set of this process has it",
+      ),
+    exposed: (details: Details) =>
+      log.warn("keys of assertions can be read by other users", details),
+    loaded: (details: Details) => log.info("the keys of assertions were loaded", details),
+    unusable: (details: Details) =>
+      log.error("the keys of assertions cannot be used: the old keys stay in use", details),
+    another: (details: Details) => log.info("another key signs assertions now", details),
+    none: (details: Details) =>
+      log.error(
+        "no key signs assertions at this time: routes with assertion: true answer 503",
+        details,
+      ),
+  };
+}
 
 interface SigningKeyOptions {
   /** What the keys sign. Default: tokens. */
@@ -86,16 +140,6 @@ async function loadKeyRing(
   }
   keyLog(log, purpose).loaded({ signing: signing?.kid, keys: verification.length });
   return ring;
-}
-
-/**
- * Returns the files with private keys that other users can read.
- *
- * @throws ConfigError with all problems.
- */
-export function exposedKeys(files: KeyFiles, algorithm: SigningAlgorithm): readonly string[] {
-  const found = keysIn(files, algorithm);
-  return found.filter(({ exposed }) => exposed).map(({ file }) => file);
 }
 
 /** The error for a directory that every user can write to: any of them can add the newest key and sign tokens in any name. */
