@@ -23,28 +23,6 @@ import type { ServerTls } from "./gate/from-configuration.ts";
 import { isKeyed } from "./gate/remote-checks.ts";
 import { systemCode } from "../lib/text/error-code.ts";
 
-/**
- * Calls all makers in order, even if some throw a `ConfigError`. Returns their results, or throws one `ConfigError`
- * with all problems.
- */
-function createAll<A, B>(makers: readonly [() => A, () => B]): [A, B];
-function createAll<A, B, C>(makers: readonly [() => A, () => B, () => C]): [A, B, C];
-function createAll<Made>(makers: readonly (() => Made)[]): Made[];
-function createAll(makers: readonly (() => unknown)[]): unknown[] {
-  const made: unknown[] = [];
-  const problems: ConfigProblem[] = [];
-  for (const make of makers) {
-    try {
-      made.push(make());
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      problems.push(...error.problems);
-    }
-  }
-  if (problems.length > 0) throw new ConfigError(problems);
-  return made;
-}
-
 /** Builds the settings of each feature from the files of one snapshot. */
 
 type Tls = Configuration["server"]["tls"];
@@ -246,4 +224,26 @@ export function revocationFileIn(
   return file === undefined
     ? undefined
     : files.content(file, (why) => `the revocation file cannot be read: ${why}`);
+}
+
+/**
+ * Calls all makers in order, even if some throw a `ConfigError`. Returns their results, or throws one `ConfigError`
+ * with all problems.
+ */
+function createAll<A, B>(makers: readonly [() => A, () => B]): [A, B];
+function createAll<A, B, C>(makers: readonly [() => A, () => B, () => C]): [A, B, C];
+function createAll<Made>(makers: readonly (() => Made)[]): Made[];
+function createAll(makers: readonly (() => unknown)[]): unknown[] {
+  const made: unknown[] = [];
+  const problems: ConfigProblem[] = [];
+  for (const make of makers) {
+    try {
+      made.push(make());
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push(...error.problems);
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return made;
 }

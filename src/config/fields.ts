@@ -370,3 +370,12 @@ function spellingProblem(path: string): SyntaxProblem | undefined {
     hint: matched === undefined ? undefined : `did you mean ${matched}?`,
   };
 }
+
+/** A mapping that may be left out as a whole. The compiler refuses a shape with a key that may not. */
+export function settings<Shape extends z.ZodRawShape>(
+  about: string,
+  shape: Shape & (Record<string, never> extends z.input<z.ZodObject<Shape>> ? unknown : never),
+): z.ZodPrefault<z.ZodObject<Shape, z.core.$strict>>;
+export function settings(about: string, shape: z.ZodRawShape) {
+  return z.strictObject(shape).prefault({}).describe(about);
+}

@@ -149,8 +149,11 @@ function kindMessage(issue: Extract<RawIssue, { code: "invalid_union" }>): strin
   return kind === undefined ? "is missing" : `must be one of ${kindsOf(issue).join(", ")}`;
 }
 
-function kindsOf(issue: object): unknown[] {
-  return "options" in issue && Array.isArray(issue.options) ? issue.options : [];
+function kindsOf(issue: {
+  readonly code: "invalid_union";
+  readonly options?: readonly unknown[] | undefined;
+}): readonly unknown[] {
+  return issue.options ?? [];
 }
 
 /** Converts the schema's issues to problems, with suggestions of similar keys. */

@@ -1,3 +1,4 @@
+/** Texts for each step of verifying a token. The verifier decides; this file only describes its decision. */
 import type { Decision } from "../../server/request/decide.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { ExplainedStep, ExplainedToken } from "../../core/explanation.ts";
@@ -26,8 +27,6 @@ import { printable } from "../../lib/text/printable.ts";
 import { maskText } from "../../observe/log/redaction.ts";
 import { claimFaults } from "../../tokens/verify/claims.ts";
 import type { SigningKeys } from "../../tokens/keys/key-ring.ts";
-
-/** Texts for each step of verifying a token. The verifier decides; this file only describes its decision. */
 
 /** The settings and keys with which tokens are verified. */
 export interface TokenSettings {

@@ -1,6 +1,6 @@
 import { CLIENTS_LISTEN } from "./server-section.ts";
 import { z } from "zod";
-import { flag, listen, network, text, urlPath } from "../fields.ts";
+import { flag, listen, network, text, urlPath, settings } from "../fields.ts";
 import {
   listAt,
   mappingAt,
@@ -44,18 +44,15 @@ function adminSection() {
       .array(network())
       .default(["127.0.0.0/8", "::1"])
       .describe("Networks allowed to call the privileged endpoints under /-/"),
-    ready: z
-      .strictObject({
-        upstreams: z
-          .enum(["none", "any", "all"])
-          .default("none")
-          .describe("Which upstreams must accept connections for /readyz to answer 200"),
-        users: flag(false).describe(
-          "Whether all user stores on other machines must be available for /readyz to answer 200",
-        ),
-      })
-      .prefault({})
-      .describe("Additional conditions for readiness"),
+    ready: settings("Additional conditions for readiness", {
+      upstreams: z
+        .enum(["none", "any", "all"])
+        .default("none")
+        .describe("Which upstreams must accept connections for /readyz to answer 200"),
+      users: flag(false).describe(
+        "Whether all user stores on other machines must be available for /readyz to answer 200",
+      ),
+    }),
     probes: z
       .array(probe())
       .prefault([])

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { claimName, headerName } from "../fields.ts";
+import { claimName, headerName, settings } from "../fields.ts";
 import { ASSERTION_HEADER, belongsToProxy } from "../../upstream/headers/header-names.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
 import { listAt, mappingAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
@@ -26,21 +26,18 @@ function identitySection() {
     issuer: identityHeader().exactOptional().describe("Header for the issuer"),
   });
   const presets = z.enum(["sallyport", "oauth2-proxy", "kube-rbac-proxy"]);
-  return z
-    .strictObject({
-      headers: z
-        .union([presets, names], {
-          error: "must be sallyport, oauth2-proxy, kube-rbac-proxy or { subject, groups, issuer }",
-        })
-        .default("sallyport")
-        .describe("Headers that tell the backend who is calling"),
-      claims: z
-        .record(identityHeader(), claimName().describe("Name of the claim"))
-        .default({})
-        .describe("Further headers, by name, with the claim that each carries"),
-    })
-    .prefault({})
-    .describe("How Sallyport tells the backend who is calling");
+  return settings("How Sallyport tells the backend who is calling", {
+    headers: z
+      .union([presets, names], {
+        error: "must be sallyport, oauth2-proxy, kube-rbac-proxy or { subject, groups, issuer }",
+      })
+      .default("sallyport")
+      .describe("Headers that tell the backend who is calling"),
+    claims: z
+      .record(identityHeader(), claimName().describe("Name of the claim"))
+      .default({})
+      .describe("Further headers, by name, with the claim that each carries"),
+  });
 }
 
 /** Reports a header that would carry two values. `_` counts as `-`, since CGI backends do not distinguish them. */

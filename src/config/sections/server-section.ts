@@ -13,6 +13,7 @@ import {
   sizeOrUnlimited,
   whole,
   urlPath,
+  settings,
 } from "../fields.ts";
 import { OWN_PATH } from "./browser-section.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
@@ -44,30 +45,22 @@ export const server = {
 export const CLIENTS_LISTEN = "0.0.0.0:8443";
 
 function clientTimeouts() {
-  return z
-    .strictObject({
-      header: duration().prefault("10s").describe("Time for the head of a request"),
-      request: duration().prefault("5m").describe("Time for the whole request, including its head"),
-      keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
-    })
-    .prefault({})
-    .describe("Time limits for clients");
+  return settings("Time limits for clients", {
+    header: duration().prefault("10s").describe("Time for the head of a request"),
+    request: duration().prefault("5m").describe("Time for the whole request, including its head"),
+    keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
+  });
 }
 
 function drain() {
-  return z
-    .strictObject({
-      delay: duration({ min: 0 })
-        .prefault("5s")
-        .describe(
-          "Time during which Sallyport still serves new requests after readiness has failed",
-        ),
-      timeout: duration({ min: 0 })
-        .prefault("20s")
-        .describe("Time that running requests then have to finish"),
-    })
-    .prefault({})
-    .describe("How Sallyport shuts down");
+  return settings("How Sallyport shuts down", {
+    delay: duration({ min: 0 })
+      .prefault("5s")
+      .describe("Time during which Sallyport still serves new requests after readiness has failed"),
+    timeout: duration({ min: 0 })
+      .prefault("20s")
+      .describe("Time that running requests then have to finish"),
+  });
 }
 
 function serverSection() {

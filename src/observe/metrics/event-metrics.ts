@@ -270,7 +270,7 @@ function clientMetrics(
   };
 }
 
-/** The metrics of other servers: user stores, checks, the state server. Unknown stores and checks are not counted. */
+/** Counts what user stores answer. Unknown stores are not counted; the same goes for the checks of other servers. */
 function storeMetrics(
   define: MetricDefinitions,
   stores: LabelSet,

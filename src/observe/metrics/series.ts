@@ -1,7 +1,5 @@
 import { AggregatorRegistry } from "prom-client";
 
-/** Closed sets of label values, where these differ from the words in `core/request/outcome.ts`. */
-
 /** The `route` labels of our own endpoints, and of requests without a route. */
 export const OWN_ROUTES: readonly string[] = [
   ...["authenticate", "logout", "version", "jwks", "preflight", "none"],
