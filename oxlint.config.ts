@@ -47,9 +47,6 @@ const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
   "entry.ts": ["lib", "core", ...FEATURES, "config", "app", "cli"],
 };
 
-/** Reading YAML with positions, and what is wrong with its syntax. */
-const POSITIONED_YAML = ["lib/files/positioned-yaml.ts", "lib/files/yaml-mistakes.ts"];
-
 /** Where each library may be imported: a folder with its slash, or one file, seen from src/; or a tool. */
 const DOORS: Record<string, readonly string[]> = {
   jose: ["tokens/"],
@@ -60,7 +57,7 @@ const DOORS: Record<string, readonly string[]> = {
   pino: ["observe/"],
   "@opentelemetry": ["observe/"],
   zod: ["config/"],
-  yaml: ["config/", ...POSITIONED_YAML, "tools/migrate/"],
+  yaml: ["config/", "lib/files/positioned-yaml.ts", "tools/migrate/"],
   "smol-toml": ["tools/migrate/"],
   bcryptjs: ["credentials/"],
   ldapts: ["credentials/"],
@@ -72,8 +69,33 @@ const DOORS: Record<string, readonly string[]> = {
   "@sallyport": ["cli/run.ts"],
 };
 
-/** What a tool may import of src: how to be a command, and code that could be copied into any project. */
+/** What every tool may import of src: how to be a command, and code that could be copied into any project. */
 const FOR_TOOLS = ["lib/**", "cli/command.ts", "cli/arguments.ts", "cli/terminal/**"];
+
+/** The folders of `tools/`, and what else of src each of them may import. */
+const TOOLS: Record<string, readonly string[]> = {
+  completion: [],
+  demo: [
+    "cli/serving/**",
+    "cli/version.ts",
+    "config/fields.ts",
+    "config/snapshot.ts",
+    "credentials/hashing/new-hash.ts",
+    "observe/log/log-sink.ts",
+  ],
+  drain: ["cli/admin-address.ts"],
+  init: [
+    "config/fields.ts",
+    "credentials/hashing/new-hash.ts",
+    "server/tls/development-certificate.ts",
+    "tokens/keys/key-directory.ts",
+    "tokens/keys/key-making.ts",
+  ],
+  keys: ["config/load.ts", "tokens/keys/**"],
+  migrate: [],
+  selftest: [],
+  top: ["cli/admin-address.ts", "core/status.ts", "server/admin/status/**"],
+};
 
 /** Modules of which only types are imported, and what takes their place: what an import would cost stands there. */
 const COSTLY: Record<string, string> = { "node:http": "lib/http/node-http.ts" };
@@ -139,18 +161,17 @@ const COSTLY_FOR_ALL: readonly Restriction[] = Object.entries(COSTLY).map(([modu
   message: `costly: of ${module} types alone are imported; the rest is in ${place}.`,
 }));
 
-/** The folders of `tools/`. */
-const TOOLS = ["migrate", "selftest"];
-
 /** Everything that a tool may not import. */
-function toolHouse(tool: string): Restriction[] {
+function toolHouse(tool: string, doors: readonly string[]): Restriction[] {
   const subject = `tools/${tool}/`;
+  const places = [...FOR_TOOLS, ...doors];
   const source = {
-    group: ["**/src/**", ...FOR_TOOLS.map((place) => `!**/src/${place}`)],
-    message: `direction: ${subject} may import of src only ${FOR_TOOLS.join(", ")}.`,
+    group: ["**/src/**", ...places.map((place) => `!**/src/${place}`)],
+    message: `direction: ${subject} may import of src only ${places.join(", ")}.`,
   };
+  const siblings = Object.keys(TOOLS).filter((each) => each !== tool);
   const others = {
-    regex: `^(\\.\\./)+(tools/)?(${TOOLS.filter((each) => each !== tool).join("|")})/`,
+    regex: `^(\\.\\./)+(tools/)?(${siblings.join("|")})/`,
     message: `direction: ${subject} may not import another tool.`,
   };
   return [source, others, ...doorsFor(subject), ...COSTLY_FOR_ALL];
@@ -240,6 +261,8 @@ export default {
       const layer = LAYERS.find((each) => file.startsWith(`${each}/`));
       return override(`src/${file}`, house(layer, file));
     }),
-    ...TOOLS.map((tool) => override(`tools/${tool}/**/*.ts`, toolHouse(tool))),
+    ...Object.entries(TOOLS).map(([tool, doors]) =>
+      override(`tools/${tool}/**/*.ts`, toolHouse(tool, doors)),
+    ),
   ],
 } satisfies OxlintConfig;

@@ -1,6 +1,6 @@
 import type { Snapshot, SnapshotFiles } from "../config/snapshot.ts";
 import type { Configuration } from "../config/configuration.ts";
-import { ConfigError, createAll } from "../core/config-problem.ts";
+import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
 import type { FileReader } from "../credentials/stores/user-store.ts";
 import type { FileContent } from "../lib/files/regular-file.ts";
@@ -17,8 +17,7 @@ import {
   type TicketKey,
   validateContext,
 } from "../server/tls/tls-listener.ts";
-import { unreadable } from "../tokens/trusted/trusted-key-file.ts";
-import type { TrustedKeyFiles } from "../tokens/trusted/trusted-keys.ts";
+import { type TrustedKeyFiles, unreadable } from "../tokens/trusted/trusted-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import { isKeyed } from "./gate/remote-checks.ts";
@@ -247,4 +246,26 @@ export function revocationFileIn(
   return file === undefined
     ? undefined
     : files.content(file, (why) => `the revocation file cannot be read: ${why}`);
+}
+
+/**
+ * Calls all makers in order, even if some throw a `ConfigError`. Returns their results, or throws one `ConfigError`
+ * with all problems.
+ */
+export function createAll<A, B>(makers: readonly [() => A, () => B]): [A, B];
+export function createAll<A, B, C>(makers: readonly [() => A, () => B, () => C]): [A, B, C];
+export function createAll<Made>(makers: readonly (() => Made)[]): Made[];
+export function createAll(makers: readonly (() => unknown)[]): unknown[] {
+  const made: unknown[] = [];
+  const problems: ConfigProblem[] = [];
+  for (const make of makers) {
+    try {
+      made.push(make());
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push(...error.problems);
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return made;
 }

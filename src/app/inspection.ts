@@ -4,9 +4,9 @@ import { type InForce, type Snapshot, takeSnapshot } from "../config/snapshot.ts
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import { storeKindOf } from "../credentials/stores/store-kinds.ts";
 import { tokenCheckOf } from "../tokens/remote/token-check-kinds.ts";
-import { readTrustedKeys, unreadable } from "../tokens/trusted/trusted-key-file.ts";
+import { readTrustedKeys, unreadable } from "../tokens/trusted/trusted-keys.ts";
 import { checkJournal } from "../tokens/revocation/journal.ts";
-import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
+import { readRevocationFile } from "../tokens/revocation/revocation-service.ts";
 import { isKeyed } from "./gate/remote-checks.ts";
 import { providersOf } from "./gate/sign-ins.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";

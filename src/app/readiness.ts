@@ -5,9 +5,12 @@ import type { IssuerState } from "../core/status.ts";
 import type { TargetState } from "../upstream/pool/target.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { ReadinessCheck } from "../server/admin/state-pages.ts";
-import { probePage } from "../upstream/pool/probe.ts";
+import {
+  createReachabilityCheck,
+  probePage,
+  type Reachability,
+} from "../upstream/pool/health-check.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
-import { createReachabilityCheck, type Reachability } from "../upstream/pool/health-check.ts";
 import type { OpenUserStore } from "../credentials/stores/user-store.ts";
 import { SingleFlight } from "../lib/async/single-flight.ts";
 import { withTimeout } from "../lib/async/with-timeout.ts";

@@ -1,12 +1,13 @@
 import type { Configuration } from "../config/configuration.ts";
 import type { Snapshot, SnapshotFiles } from "../config/snapshot.ts";
-import { Identity } from "../core/request/identity.ts";
+import { Identity, type IdentityClaims } from "../core/request/identity.ts";
 import type { TokenVerifier } from "../tokens/verify/verifier.ts";
 import {
   NAMED_REVOCATIONS,
   type PublishRevocations,
   type Revocation,
   REVOCATION_FORMS,
+  type RevocationKindName,
 } from "../core/revocation.ts";
 import type { Log } from "../core/log.ts";
 import type { Reloaded } from "../core/status.ts";
@@ -17,17 +18,62 @@ import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-p
 import { readJournal } from "../tokens/revocation/journal.ts";
 import { isName, TIME_EXPECTED, timeFrom } from "../tokens/revocation/revocation-kinds.ts";
 import {
-  longestEnd,
-  revocationNaming,
+  readRevocationFile,
   RevocationService,
   type RevocationServiceOptions,
-  subjectUntilNow,
-  tokenOf,
 } from "../tokens/revocation/revocation-service.ts";
-import { readRevocationFile } from "../tokens/revocation/revocation-file.ts";
 import { RevocationList } from "../tokens/revocation/revocation-list.ts";
 import { revocationFileIn } from "./from-files.ts";
 import { verifyToken } from "./explanation/explained-token.ts";
+
+/** Assumed maximum lifetime of a token, in milliseconds: the largest value of `tokens.lifetime`. */
+const LONGEST_LIFE_MS = 366 * 24 * 3_600_000;
+
+/** Returns when the last token issued before a time has expired, in milliseconds since the epoch. */
+function longestEnd(beforeMs: number, nowMs: number): number {
+  return Math.max(beforeMs, nowMs) + LONGEST_LIFE_MS;
+}
+
+/** The limits of a revocation of a dated kind; times in milliseconds since the epoch. */
+interface Dates {
+  /** The issuer of the tokens; undefined for every issuer. */
+  readonly issuer?: string | undefined;
+  /** Revokes tokens issued before this time; undefined for all issued until now. */
+  readonly before?: number | undefined;
+  readonly nowMs: number;
+}
+
+/** Returns the revocation of a name. Its tokens are unknown, so the revocation lasts as long as a token can live. */
+function revocationNaming(
+  kind: RevocationKindName,
+  name: string,
+  { issuer, before, nowMs }: Dates,
+): Revocation {
+  if (!REVOCATION_FORMS[kind].dated) return { kind, name, until: longestEnd(nowMs, nowMs) };
+  // `iat` counts whole seconds, so the current second is included.
+  const beforeMs = before ?? (Math.floor(nowMs / 1000) + 1) * 1000;
+  const whose = issuer === undefined ? {} : { issuer };
+  return { kind, name, ...whose, before: beforeMs, until: longestEnd(beforeMs, nowMs) };
+}
+
+/** Revokes the tokens of a subject that were issued until now. */
+export function subjectUntilNow(
+  subject: string,
+  issuer: string | undefined,
+  nowMs: number,
+): Revocation {
+  return revocationNaming("subject", subject, { issuer, nowMs });
+}
+
+/**
+ * Revokes the token of a caller. If it has no `jti`, or there is no room for single tokens, revokes all tokens issued
+ * to its subject until now.
+ */
+export function tokenOf(caller: IdentityClaims, full: boolean, nowMs: number): Revocation {
+  const { tokenId, subject, issuer, acceptedUntil } = caller;
+  if (tokenId === undefined || full) return subjectUntilNow(subject, issuer, nowMs);
+  return { kind: "token", name: tokenId, until: acceptedUntil };
+}
 
 /** Opens the revocations of a snapshot. @throws ConfigError if the journal or the file cannot be used. */
 export function openRevocations(

@@ -31,7 +31,7 @@ import type { Configuration } from "../config/configuration.ts";
 import { isKeyed } from "../app/gate/remote-checks.ts";
 import { readJwkSet } from "../tokens/keys/key-set.ts";
 import { KeySetServer } from "../tokens/trusted/key-set-server.ts";
-import type { KeySetAddress } from "../tokens/trusted/trusted-key-file.ts";
+import type { KeySetAddress } from "../tokens/trusted/trusted-keys.ts";
 import { remoteFailure } from "../lib/text/error-code.ts";
 import { originOf } from "../upstream/pool/target-origin.ts";
 import { reach, type TlsHints } from "./doctor/reach.ts";

@@ -21,11 +21,11 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
     },
     demo: {
       summary: "run the proxy with a demo backend, certificate, key and user",
-      load: async () => (await import("./demo/demo.ts")).demo,
+      load: async () => (await import("@sallyport/demo")).demo,
     },
     init: {
       summary: "create a deployment: configuration, user, key and certificate",
-      load: async () => (await import("./init.ts")).init,
+      load: async () => (await import("@sallyport/init")).init,
     },
     migrate: {
       summary: "translate the configuration of oauth2-proxy, kube-rbac-proxy or nginx",
@@ -60,7 +60,7 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
     },
     keys: {
       summary: "generate, list, rotate and retire signing keys",
-      load: async () => (await import("./keys.ts")).keys,
+      load: async () => (await import("@sallyport/keys")).keys,
     },
     healthcheck: {
       summary: "ask a running proxy whether it is ready",
@@ -68,11 +68,11 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
     },
     top: {
       summary: "show the status of a running proxy",
-      load: async () => (await import("./top/top.ts")).top,
+      load: async () => (await import("@sallyport/top")).top,
     },
     drain: {
       summary: "drain a running proxy, and wait until it is drained",
-      load: async () => (await import("./drain.ts")).drain,
+      load: async () => (await import("@sallyport/drain")).drain,
     },
     selftest: {
       summary: "attack your own deployment, and report what fails",
@@ -85,7 +85,7 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
     completion: {
       summary: "print a completion script for bash, zsh or fish",
       load: async () =>
-        (await import("./completion.ts")).createCompletion([...COMMANDS.keys()], helpOf),
+        (await import("@sallyport/completion")).createCompletion([...COMMANDS.keys()], helpOf),
     },
     version: {
       summary: "print the version of Sallyport",

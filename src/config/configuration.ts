@@ -1,18 +1,18 @@
 import { z } from "zod";
-import { server, serverSection } from "./sections/server-section.ts";
-import { admin, adminSection } from "./sections/admin-section.ts";
+import { server } from "./sections/server-section.ts";
+import { admin } from "./sections/admin-section.ts";
 import { loginSection } from "./sections/login-section.ts";
-import { users, usersSection } from "./sections/users-section.ts";
-import { tokens, tokensSection } from "./sections/tokens-section.ts";
-import { shared, sharedSection } from "./sections/shared-section.ts";
-import { version, versionSection } from "./sections/version-section.ts";
+import { users } from "./sections/users-section.ts";
+import { tokens } from "./sections/tokens-section.ts";
+import { shared } from "./sections/shared-section.ts";
+import { version } from "./sections/version-section.ts";
 import { browser, browserSection } from "./sections/browser-section.ts";
-import { identity, identitySection } from "./sections/identity-section.ts";
+import { identity } from "./sections/identity-section.ts";
 import { corsSection } from "./sections/cors-section.ts";
-import { authorization, authorizationSection } from "./sections/authorization-section.ts";
-import { networksSection, routes, routesSection } from "./sections/routes-section.ts";
-import { upstreams, upstreamsSection } from "./sections/upstreams-section.ts";
-import { log, logSection } from "./sections/log-section.ts";
+import { authorization } from "./sections/authorization-section.ts";
+import { networksSection, routes } from "./sections/routes-section.ts";
+import { upstreams } from "./sections/upstreams-section.ts";
+import { log } from "./sections/log-section.ts";
 import type { Section } from "./written.ts";
 
 /** The sections that are more than a schema, in the order of the file. */
@@ -34,23 +34,23 @@ export const SECTIONS: readonly Section[] = [
 /** The schema of the whole file. The rest of Sallyport uses its output types. */
 function fileSchema() {
   return z.strictObject({
-    server: serverSection(),
-    admin: adminSection(),
+    server: server.schema(),
+    admin: admin.schema(),
     login: loginSection(),
-    users: usersSection(),
-    tokens: tokensSection(),
-    shared: sharedSection().exactOptional(),
-    version: versionSection().exactOptional(),
+    users: users.schema(),
+    tokens: tokens.schema(),
+    shared: shared.schema().exactOptional(),
+    version: version.schema().exactOptional(),
     browser: browserSection().exactOptional(),
-    identity: identitySection(),
+    identity: identity.schema(),
     cors: corsSection()
       .exactOptional()
       .describe("Requests from scripts of other origins; default: not allowed"),
     networks: networksSection(),
-    authorization: authorizationSection(),
-    routes: routesSection(),
-    upstreams: upstreamsSection(),
-    log: logSection(),
+    authorization: authorization.schema(),
+    routes: routes.schema(),
+    upstreams: upstreams.schema(),
+    log: log.schema(),
   });
 }
 
@@ -82,7 +82,7 @@ function withLogout<Revocation extends { logout?: boolean }>(
   return { ...revocation, logout: revocation.logout ?? preset };
 }
 
-type WrittenRoute = NonNullable<z.output<ReturnType<typeof routesSection>>>[number];
+type WrittenRoute = NonNullable<z.output<ReturnType<typeof routes.schema>>>[number];
 
 /** Replaces names of networks with their ranges. `networkProblems` reports unknown names. */
 function withNetworks(

@@ -1,6 +1,5 @@
 import { resolve } from "node:path";
 import { isIP, isIPv4, isIPv6 } from "node:net";
-import { ok } from "node:assert";
 import { z } from "zod";
 import {
   DURATION,
@@ -223,13 +222,6 @@ export function claimName() {
   );
 }
 
-/** An entry whose `kind` selects one of these schemas. */
-export function byKind<Schema extends z.ZodObject>(kinds: Readonly<Record<string, Schema>>) {
-  const [first, ...others] = Object.values(kinds);
-  ok(first !== undefined);
-  return z.discriminatedUnion("kind", [first, ...others]);
-}
-
 /** The fields of every server that Sallyport queries about a request. */
 
 const ONE_HOUR = 3_600_000;
@@ -377,4 +369,13 @@ function spellingProblem(path: string): SyntaxProblem | undefined {
     message: "must be a plain path: no //, no dot segments, no query, no unnecessary encoding",
     hint: matched === undefined ? undefined : `did you mean ${matched}?`,
   };
+}
+
+/** A mapping that may be left out as a whole. The compiler refuses a shape with a key that may not. */
+export function settings<Shape extends z.ZodRawShape>(
+  about: string,
+  shape: Shape & (Record<string, never> extends z.input<z.ZodObject<Shape>> ? unknown : never),
+): z.ZodPrefault<z.ZodObject<Shape, z.core.$strict>>;
+export function settings(about: string, shape: z.ZodRawShape) {
+  return z.strictObject(shape).prefault({}).describe(about);
 }

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { configurationSchema } from "./configuration.ts";
-import type { YamlPath } from "../lib/files/positioned-yaml.ts";
 
 export type JsonSchema = z.core.JSONSchema.BaseSchema;
 
@@ -42,13 +41,6 @@ export interface KnownKeys {
 
 export function knownKeys(): KnownKeys {
   return keysOf([jsonSchema()]);
-}
-
-/** Returns the keys that the schema allows at a path; empty if there are none. */
-export function knownKeysAt(path: YamlPath): readonly string[] {
-  let known: KnownKeys | undefined = knownKeys();
-  for (const segment of path) known = known?.below(segment);
-  return known?.names ?? [];
 }
 
 function keysOf(schemas: readonly JsonSchema[]): KnownKeys {

@@ -13,7 +13,14 @@ import type { YamlPath } from "../lib/files/positioned-yaml.ts";
 import { withPathsFrom } from "./fields.ts";
 import type { InterpolationContext } from "./interpolation.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
-import { knownKeysAt } from "./json-schema.ts";
+import { knownKeys, type KnownKeys } from "./json-schema.ts";
+
+/** Returns the keys that the schema allows at a path; empty if there are none. */
+function knownKeysAt(path: YamlPath): readonly string[] {
+  let known: KnownKeys | undefined = knownKeys();
+  for (const segment of path) known = known?.below(segment);
+  return known?.names ?? [];
+}
 
 export type Validation =
   | { readonly configuration: Configuration; readonly problems: readonly [] }
@@ -142,8 +149,11 @@ function kindMessage(issue: Extract<RawIssue, { code: "invalid_union" }>): strin
   return kind === undefined ? "is missing" : `must be one of ${kindsOf(issue).join(", ")}`;
 }
 
-function kindsOf(issue: object): unknown[] {
-  return "options" in issue && Array.isArray(issue.options) ? issue.options : [];
+function kindsOf(issue: {
+  readonly code: "invalid_union";
+  readonly options?: readonly unknown[] | undefined;
+}): readonly unknown[] {
+  return issue.options ?? [];
 }
 
 /** Converts the schema's issues to problems, with suggestions of similar keys. */

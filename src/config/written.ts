@@ -68,7 +68,7 @@ export interface ReadAtStart {
   readonly keeps?: string | false;
 }
 
-/** What holds of the keys of a section, besides its schema. */
+/** What holds of the keys of a section, besides its `schema`. */
 export interface Section {
   readonly rules?: readonly Rule[];
   /** Rules that need a configuration which is valid otherwise. */

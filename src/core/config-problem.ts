@@ -33,28 +33,6 @@ export class ConfigError extends Error {
   }
 }
 
-/**
- * Calls all makers in order, even if some throw a `ConfigError`. Returns their results, or throws one `ConfigError`
- * with all problems.
- */
-export function createAll<A, B>(makers: readonly [() => A, () => B]): [A, B];
-export function createAll<A, B, C>(makers: readonly [() => A, () => B, () => C]): [A, B, C];
-export function createAll<Made>(makers: readonly (() => Made)[]): Made[];
-export function createAll(makers: readonly (() => unknown)[]): unknown[] {
-  const made: unknown[] = [];
-  const problems: ConfigProblem[] = [];
-  for (const make of makers) {
-    try {
-      made.push(make());
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      problems.push(...error.problems);
-    }
-  }
-  if (problems.length > 0) throw new ConfigError(problems);
-  return made;
-}
-
 /** The maximum number of listed problems. */
 const MAX_PROBLEMS = 20;
 

@@ -36,8 +36,3 @@ export interface RecentEvents {
   /** The last refusals, the newest first. */
   readonly refusals: readonly RecentRefusal[];
 }
-
-/** The number of minutes that are kept. */
-export const RECENT_MINUTES = 30;
-/** The number of refusals that are kept. */
-export const RECENT_REFUSALS = 50;

@@ -57,7 +57,7 @@ export interface StatusRoute {
   readonly serverErrors: number;
 }
 
-export interface StatusUpstream {
+interface StatusUpstream {
   readonly name: string;
   readonly inFlight: number;
   readonly waiting: number;
@@ -71,14 +71,14 @@ export interface StatusUpstream {
   }[];
 }
 
-export interface StatusCertificate {
+interface StatusCertificate {
   readonly subject: string;
   readonly issuer: string;
   readonly names: string;
   readonly notAfter: number;
 }
 
-export interface StatusKey {
+interface StatusKey {
   /** What it signs. */
   readonly signs: "tokens" | "assertions";
   readonly kid: string;

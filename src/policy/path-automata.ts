@@ -7,7 +7,7 @@ import {
   literal,
   parseExpression,
 } from "../lib/automaton/expression.ts";
-import type { PathSpelling } from "../lib/http/path/loose-path.ts";
+import type { PathSpelling } from "../lib/http/path/canonical-path.ts";
 
 const automata = new WeakMap<PathPattern, Automaton>();
 

@@ -1,4 +1,4 @@
-import { GREET } from "./scripts.ts";
+import { GREET } from "./state-feed.ts";
 import { locate, type StatePlace } from "./state-server.ts";
 import { DEADLINE_MS, StateConnection, StateUnavailable } from "./state-connection.ts";
 import { keysFor } from "./wire.ts";

@@ -1,9 +1,12 @@
 import type { Revocation } from "../core/revocation.ts";
 import type { AttemptEnd } from "../core/shared-parts.ts";
-import { REVOKE, TELL } from "./scripts.ts";
-import type { StateConnection } from "./state-connection.ts";
-import { endOf, type StateKeys, writeAttempt, writeRevocation } from "./wire.ts";
+import { script, type StateConnection } from "./state-connection.ts";
+import { endOf, type StateKeys, writeRevocation } from "./wire.ts";
 import { callEach } from "../lib/async/isolation.ts";
+
+export function writeAttempt({ failed, account, pair, network, known }: AttemptEnd): string {
+  return JSON.stringify({ attempt: [failed ? 1 : 0, known ? 1 : 0, account, pair, network] });
+}
 
 /** How long the server keeps events for replicas that start later, in milliseconds after the last event. */
 const KEPT_MS = 24 * 3_600_000;
@@ -14,6 +17,31 @@ const AT_ONCE = 200;
 /** How many events wait at most while the server is unavailable. */
 const MOST_ATTEMPTS = 1_000;
 const MOST_REVOCATIONS = 250_000;
+
+/**
+ * Publishes events to all replicas. KEYS: events. ARGV: milliseconds to keep, maximum events, sender; then the
+ * events.
+ */
+const TELL = script(`
+for i = 4, #ARGV do
+  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'from', ARGV[3], 'event', ARGV[i])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return #ARGV`);
+
+/**
+ * Stores revocations until their tokens have expired, and publishes them to all replicas. KEYS: events, revocations.
+ * ARGV: as for TELL, but each revocation follows its end, in milliseconds since the epoch.
+ */
+const REVOKE = script(`
+for i = 4, #ARGV, 2 do
+  redis.call('ZADD', KEYS[2], ARGV[i], ARGV[i + 1])
+  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'from', ARGV[3], 'event', ARGV[i + 1])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+local last = redis.call('ZREVRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+redis.call('PEXPIREAT', KEYS[2], string.format('%.0f', last[2] + 1000))
+return #ARGV`);
 
 type Publish = (commands: StateConnection) => Promise<unknown>;
 

@@ -13,17 +13,72 @@ import type {
 } from "../core/shared-parts.ts";
 import { withTimeout } from "../lib/async/with-timeout.ts";
 import type { Clock } from "../lib/clock.ts";
-import { type SharedListeners, textsOf } from "./event-reader.ts";
+import { type KnownRevocations, type SharedListeners, StateFeed, textsOf } from "./state-feed.ts";
 import { Outbox } from "./outbox.ts";
 import { type Address, locate, type StatePlace, type StateServer } from "./state-server.ts";
-import { DEADLINE_MS, StateConnection, StateUnavailable } from "./state-connection.ts";
-import { type KnownRevocations, StateFeed } from "./state-feed.ts";
+import { DEADLINE_MS, script, StateConnection, StateUnavailable } from "./state-connection.ts";
 import { keysFor, type StateKeys } from "./wire.ts";
 import { Outage } from "../lib/outage.ts";
-import { SETTLE, SETTLE_CONCURRENCY } from "./scripts.ts";
 
 /** Keys per question to the server. */
 const AT_ONCE = 200;
+
+/**
+ * Adds up the spending of replicas on rate limits, by the generic cell rate algorithm. KEYS: one for each caller of a
+ * limit. ARGV: the spending of each, in milliseconds. Returns for each the milliseconds until all of it is paid back.
+ */
+const SETTLE = script(`
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local behind = {}
+for i, key in ipairs(KEYS) do
+  local due = math.max(tonumber(redis.call('GET', key) or '0'), now) + tonumber(ARGV[i])
+  redis.call('SET', key, string.format('%.3f', due), 'PX', math.ceil(due - now) + 1000)
+  behind[i] = string.format('%.3f', due - now)
+end
+return behind`);
+
+/** How long a count of requests in flight stays valid, in milliseconds: replicas repeat it every 2 s. */
+const IN_FLIGHT_MS = 5_000;
+
+/**
+ * Stores how many requests a replica has in flight, and drops the counts of replicas that have died. KEYS: for each
+ * caller of a limit, the counts and their times. ARGV: the replica; then its count for each caller. Returns for each
+ * caller how many requests the other replicas have in flight. The field with the empty name contains the sum, so the
+ * cost does not depend on the number of replicas.
+ */
+const SETTLE_CONCURRENCY = script(`
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local elsewhere = {}
+local function set(counts, told, who, requests)
+  local before = tonumber(redis.call('HGET', counts, who) or '0')
+  if requests > 0 then
+    redis.call('HSET', counts, who, requests)
+    redis.call('ZADD', told, now, who)
+  elseif before > 0 then
+    redis.call('HDEL', counts, who)
+    redis.call('ZREM', told, who)
+  end
+  if requests ~= before then return redis.call('HINCRBY', counts, '', requests - before) end
+  return tonumber(redis.call('HGET', counts, '') or '0')
+end
+for i = 2, #ARGV do
+  local counts, told = KEYS[2 * i - 3], KEYS[2 * i - 2]
+  for _, gone in ipairs(redis.call('ZRANGEBYSCORE', told, '-inf', now - ${IN_FLIGHT_MS}, 'LIMIT', 0, 100)) do
+    set(counts, told, gone, 0)
+  end
+  local requests = tonumber(ARGV[i])
+  local all = set(counts, told, ARGV[1], requests)
+  if all > 0 then
+    redis.call('PEXPIRE', counts, ${2 * IN_FLIGHT_MS})
+    redis.call('PEXPIRE', told, ${2 * IN_FLIGHT_MS})
+  else
+    redis.call('DEL', counts, told)
+  end
+  elsewhere[i - 1] = tostring(all - requests)
+end
+return elsewhere`);
 
 interface SettlingOptions {
   readonly keys: StateKeys;

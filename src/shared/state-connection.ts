@@ -22,7 +22,10 @@ const TIMED_OUT = Symbol("timed out");
 /** The first word of an error reply. */
 const ERROR_WORD = /^[A-Z]{2,20}\b/;
 
-/** A Lua script that the server runs atomically. */
+/**
+ * A Lua script that the server runs atomically. All keys that scripts write expire, except the two marks by which
+ * replicas notice that the server was emptied and whether it has been refilled since.
+ */
 export interface Script {
   readonly lua: string;
   readonly sha1: string;

@@ -1,26 +1,115 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Revocation } from "../core/revocation.ts";
-import type { SharedOperation } from "../core/shared-parts.ts";
+import type { AttemptEnd, SharedOperation } from "../core/shared-parts.ts";
 import type { Clock } from "../lib/clock.ts";
-import {
-  deliver,
-  FIRST_ID,
-  isAfter,
-  listOf,
-  type SharedListeners,
-  textsOf,
-} from "./event-reader.ts";
 import { KEPT_EVENTS } from "./outbox.ts";
-import { missingRevocations } from "./revocation-sync.ts";
-import { EVENTS_AFTER, GREET } from "./scripts.ts";
-import { DEADLINE_MS, type StateConnection } from "./state-connection.ts";
-import type { StateKeys } from "./wire.ts";
+import { DEADLINE_MS, script, type StateConnection, StateUnavailable } from "./state-connection.ts";
+import { readEvent, type StateKeys, writeRevocation } from "./wire.ts";
+
+/** Revocations or events per response. */
+const PAGE = 500;
+/** A limit on what a replica reads: a million revocations. A replica itself keeps at most a quarter of a million. */
+const MOST_SYNC_PAGES = 2_000;
+
+/**
+ * Reads all revocations from the server.
+ *
+ * @param known the revocations of this replica.
+ * @param take receives the revocations of the server.
+ * @returns the revocations of this replica that the server lacks.
+ */
+async function missingRevocations(
+  commands: StateConnection,
+  key: string,
+  known: readonly Revocation[],
+  take: (revocations: readonly Revocation[]) => void,
+): Promise<readonly Revocation[]> {
+  const missing = new Map(known.map((each) => [writeRevocation(each), each]));
+  for (let page = 0; page < MOST_SYNC_PAGES; page += 1) {
+    // Pages start with the revocation that ends last. So revocations that end during the read do not shift the pages,
+    // and new ones also arrive as events. A scan of the set would cost the server nine times as much.
+    const [first, last] = [page * PAGE, page * PAGE + PAGE - 1];
+    const answer = await commands.call("ZRANGE", key, String(first), String(last), "REV");
+    const members = textsOf(answer);
+    for (const member of members) missing.delete(member);
+    const nowMs = Date.now();
+    const events = members.map((member) => readEvent(member, nowMs));
+    take(events.flatMap((event) => (event && "revocation" in event ? event.revocation : [])));
+    if (members.length < PAGE) break;
+  }
+  return [...missing.values()];
+}
+
+/** Callbacks for the events of other replicas. */
+export interface SharedListeners {
+  /** @param agoMs how long ago the attempt ended, in milliseconds. */
+  readonly attemptEnded: (end: AttemptEnd, agoMs: number) => void;
+  readonly revoked: (revocations: readonly Revocation[]) => void;
+}
+
+const ID = /^(\d{1,15})-(\d{1,15})$/;
+const FIRST_ID = "0-0";
+
+/** Whether the event `id` came after the event `other`. */
+function isAfter(id: string, other: string): boolean {
+  const [, ms = "0", place = "0"] = ID.exec(id) ?? [];
+  const [, otherMs = "0", otherPlace = "0"] = ID.exec(other) ?? [];
+  return ms === otherMs ? Number(place) > Number(otherPlace) : Number(ms) > Number(otherMs);
+}
+
+/**
+ * Passes the events of a stream to the listeners, except our own.
+ *
+ * @param nowMs the server's time; omit it for events that have just arrived.
+ * @returns the id of the last event, or `after` if there is none.
+ * @throws StateUnavailable for anything but events.
+ */
+function deliver(
+  entries: unknown,
+  { own, after, nowMs }: { readonly own: string; readonly after: string; readonly nowMs?: number },
+  { attemptEnded, revoked }: SharedListeners,
+): string {
+  let last = after;
+  const revocations: Revocation[] = [];
+  for (const entry of listOf(entries)) {
+    const [id, fields] = listOf(entry);
+    const [, ms] = typeof id === "string" ? (ID.exec(id) ?? []) : [];
+    if (typeof id !== "string" || ms === undefined) throw notUnderstood();
+    last = id;
+    const [, from, , text] = listOf(fields);
+    if (from === own) continue;
+    const event = readEvent(text, Date.now());
+    if (event === undefined) continue;
+    if ("revocation" in event) revocations.push(event.revocation);
+    else attemptEnded(event.attempt, Math.max(0, (nowMs ?? Number(ms)) - Number(ms)));
+  }
+  if (revocations.length > 0) revoked(revocations);
+  return last;
+}
+
+/** Returns a value that must be a list. @throws StateUnavailable for anything else. */
+export function listOf(value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw notUnderstood();
+}
+
+/** Returns a value that must be a list of texts. @throws StateUnavailable for anything else. */
+export function textsOf(value: unknown): readonly string[] {
+  return listOf(value).map((each) => {
+    if (typeof each !== "string") throw notUnderstood();
+    return each;
+  });
+}
+
+function notUnderstood(): StateUnavailable {
+  return new StateUnavailable("an answer that is not understood");
+}
 
 /** Returns all current revocations of this replica. An emptied server must get them again. */
 export type KnownRevocations = () => readonly Revocation[];
 
-export interface StateFeedOptions {
+interface StateFeedOptions {
   readonly keys: StateKeys;
   /** The mark of this replica's own events. */
   readonly own: string;
@@ -34,6 +123,28 @@ export interface StateFeedOptions {
   readonly missing: (revocations: readonly Revocation[]) => Promise<unknown>;
 }
 
+/**
+ * Checks that the server accepts writes, and returns its state. KEYS: probe, mark, events, revocations, filled. ARGV:
+ * the mark to set if there is none. Returns the mark, the id of the first event (empty if there is none), and the
+ * mark up to which the server was refilled (empty if never).
+ */
+export const GREET = script(`
+redis.call('SET', KEYS[1], '1', 'PX', 1000)
+redis.call('SET', KEYS[2], ARGV[1], 'NX')
+local time = redis.call('TIME')
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', time[1] * 1000 + math.floor(time[2] / 1000))
+local first = redis.call('XRANGE', KEYS[3], '-', '+', 'COUNT', 1)
+return { redis.call('GET', KEYS[2]), first[1] and first[1][1] or '', redis.call('GET', KEYS[5]) or '' }`);
+
+/**
+ * Reads events after an id. KEYS: events. ARGV: id, maximum. Returns the server's time in milliseconds, and the
+ * events.
+ */
+const EVENTS_AFTER = script(`
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+return { string.format('%.0f', now), redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2]) }`);
+
 /** How long the server waits for events before it answers that there are none, in milliseconds. */
 const BLOCK_MS = 2_000;
 /**
@@ -46,8 +157,6 @@ const REST_MS = 100;
 const GREET_MS = 5_000;
 /** How long a replica may take to refill an emptied server before another one does, in milliseconds. */
 const FILL_MS = 10_000;
-/** Events per response. */
-const PAGE = 500;
 /** The maximum number of pages to read when catching up. The server keeps fewer events. */
 const MOST_PAGES = 100;
 

@@ -1,4 +1,4 @@
-import { listOf } from "./event-reader.ts";
+import { listOf } from "./state-feed.ts";
 import { StateConnection, StateUnavailable } from "./state-connection.ts";
 
 /** The maximum number of nodes to ask: the nodes of a cluster redirect to each other while it changes. */

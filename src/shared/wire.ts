@@ -15,10 +15,6 @@ const LONGEST_LIFE_MS = 2 * 366 * 24 * 3_600_000;
 
 type SharedEvent = { readonly attempt: AttemptEnd } | { readonly revocation: Revocation };
 
-export function writeAttempt({ failed, account, pair, network, known }: AttemptEnd): string {
-  return JSON.stringify({ attempt: [failed ? 1 : 0, known ? 1 : 0, account, pair, network] });
-}
-
 /** Returns the same text for equal revocations. Rounds the end up to whole seconds, as everywhere in a replica. */
 export function writeRevocation({ kind, name, issuer, before, until }: Revocation): string {
   return JSON.stringify({ revocation: { kind, name, issuer, before, until: endOf(until) } });

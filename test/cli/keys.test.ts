@@ -4,7 +4,7 @@ import { createPrivateKey } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { makeKey } from "../../src/tokens/keys/key-making.ts";
 import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
-import { loadSigningKeys } from "../../src/tokens/keys/signing-keys.ts";
+import { loadSigningKeys } from "../../src/tokens/keys/watched-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { childCommand, command } from "./command.ts";

@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { namedPipe } from "../support/named-pipe.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 
-const MODULE = join(import.meta.dirname, "../../src/cli/serving/run-until-stopped.ts");
+const MODULE = join(import.meta.dirname, "../../src/cli/serving/serve.ts");
 
 /** Runs a program that clears its last exit while `work` is under way. Returns what it says, and how it ends. */
 async function cleared(work: string): Promise<{ said: string; signal: string | null }> {

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SAMPLE_STATUS } from "../../docs/pictures/sample-status.ts";
-import { statusLines } from "../../src/cli/top/top.ts";
+import { statusLines } from "../../tools/top/top.ts";
 import { ask } from "../support/ask.ts";
 import { closedPort } from "../support/dead-ends.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";

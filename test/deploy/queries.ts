@@ -1,4 +1,4 @@
-import { OWN_ROUTES } from "../../src/observe/metrics/label-words.ts";
+import { OWN_ROUTES } from "../../src/observe/metrics/series.ts";
 import type { ShownMetrics } from "./shown-metrics.ts";
 
 /** Labels that Prometheus adds to every series. */

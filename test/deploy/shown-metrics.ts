@@ -1,10 +1,10 @@
-import { METHODS } from "../../src/observe/metrics/label-words.ts";
 import { ask } from "../support/ask.ts";
 import { startEchoBackend } from "../support/echo-backend.ts";
 import { startKeySetServer } from "../support/foreign-keys.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
+import { METHODS } from "../../src/observe/metrics/event-metrics.ts";
 
 /** The metrics of a running Sallyport: names for queries, and the values of each label. */
 export interface ShownMetrics {

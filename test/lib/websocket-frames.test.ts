@@ -4,7 +4,7 @@ import {
   closeFrame,
   FrameBoundary,
   maskedCloseFrame,
-} from "../../src/lib/http/websocket-frames.ts";
+} from "../../src/upstream/websocket/open-websocket.ts";
 
 /** Creates a frame according to RFC 6455 §5.2, with its length in the shortest form. */
 function frame(payloadBytes: number, masked: boolean): Buffer {

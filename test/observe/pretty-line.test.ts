@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { prettyLine } from "../../src/observe/log/pretty-line.ts";
+import { prettyLine } from "../../src/observe/log/log-sink.ts";
 import { formatAccessLine, outcomeWith } from "./outcomes.ts";
 
 test("a pretty line starts with the time of day, the level and the message", () => {

@@ -1,6 +1,10 @@
 import { expect, it } from "vitest";
-import { RECENT_MINUTES, RECENT_REFUSALS } from "../../src/core/recent.ts";
-import { mergeEvents, RecentLog } from "../../src/observe/recent/recent-log.ts";
+import {
+  mergeEvents,
+  RECENT_MINUTES,
+  RECENT_REFUSALS,
+  RecentLog,
+} from "../../src/observe/recent/recent-log.ts";
 import { outcomeWith } from "./outcomes.ts";
 
 const MINUTE_MS = 60_000;

@@ -1,13 +1,14 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { errorRow, ERRORS, GateError, type ErrorCode } from "../../src/core/request/errors.ts";
-import { envelopeAnswer, errorAnswer, send } from "../../src/server/request/write-answer.ts";
+import { type ErrorCode, errorRow, ERRORS, GateError } from "../../src/core/request/errors.ts";
+import { envelopeAnswer, errorAnswer } from "../../src/server/request/write-answer.ts";
 import { TrackedResponse } from "../../src/server/request/tracked-response.ts";
 import { expectEnvelope, expectRefusal } from "../support/envelope.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { exchange, request } from "../support/raw-client.ts";
 import { pairsOf } from "../support/pairs.ts";
+import { send } from "../../src/server/request/pipeline.ts";
 
 const CODES = Object.keys(ERRORS) as ErrorCode[];
 

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Revocation } from "../../src/core/revocation.ts";
-import { readEvent, writeAttempt, writeRevocation } from "../../src/shared/wire.ts";
+import { readEvent, writeRevocation } from "../../src/shared/wire.ts";
+import { writeAttempt } from "../../src/shared/outbox.ts";
 
 const NOW = Date.now();
 const DIGEST = "A".repeat(43);

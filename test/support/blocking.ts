@@ -4,7 +4,7 @@
  * with encoded delimiters take quadratic time, for each of its readings.
  */
 import { Server, ServerResponse } from "node:http";
-import { pathReadings } from "../../src/lib/http/path/loose-path.ts";
+import { pathReadings } from "../../src/lib/http/path/canonical-path.ts";
 
 const BUSY_MS = 100;
 const MANY = 60;

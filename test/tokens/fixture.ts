@@ -9,7 +9,8 @@ import type {
 } from "../../src/core/request/token-verifier.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
-import { loadSigningKeys, type SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
+import type { SigningKeys } from "../../src/tokens/keys/key-ring.ts";
+import { loadSigningKeys } from "../../src/tokens/keys/watched-keys.ts";
 import { TokenVerifier, type TokenVerifierOptions } from "../../src/tokens/verify/verifier.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 

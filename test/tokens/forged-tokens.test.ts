@@ -2,7 +2,7 @@ import { createPublicKey, createSecretKey, randomBytes } from "node:crypto";
 import { exportJWK } from "jose";
 import { describe, expect, test } from "vitest";
 import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
-import { loadSigningKeys } from "../../src/tokens/keys/signing-keys.ts";
+import { loadSigningKeys } from "../../src/tokens/keys/watched-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ecPair, encoded, NOW, ownKeys, pem, signerOf, tokenOf, verifierFor } from "./fixture.ts";

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
+import type { SigningKeys } from "../../src/tokens/keys/key-ring.ts";
 import { ownKeys, signerOf, tokenOf, verifierFor } from "./fixture.ts";
 
 export const keys = await ownKeys();

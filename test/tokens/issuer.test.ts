@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { Identity } from "../../src/core/request/identity.ts";
 import { ALGORITHMS, isSigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
 import { TokenIssuer } from "../../src/tokens/issuer.ts";
-import type { SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
+import type { SigningKeys } from "../../src/tokens/keys/key-ring.ts";
 import { AUDIENCE, ISSUER, NOW, ownKeys, setClock, signerOf, verifierFor } from "./fixture.ts";
 
 function issuerWith(keys: SigningKeys) {

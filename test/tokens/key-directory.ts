@@ -4,7 +4,7 @@ import { calculateJwkThumbprint } from "jose";
 import { ConfigError } from "../../src/core/config-problem.ts";
 import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
 import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
-import { loadSigningKeys } from "../../src/tokens/keys/signing-keys.ts";
+import { loadSigningKeys } from "../../src/tokens/keys/watched-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 

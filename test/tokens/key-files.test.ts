@@ -6,7 +6,7 @@ import { ConfigError } from "../../src/core/config-problem.ts";
 import { Identity } from "../../src/core/request/identity.ts";
 import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
 import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
-import { loadSigningKeys } from "../../src/tokens/keys/signing-keys.ts";
+import { loadSigningKeys } from "../../src/tokens/keys/watched-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ecPair, pem, signerOf, tokenOf, verifierFor } from "./fixture.ts";

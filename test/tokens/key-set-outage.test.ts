@@ -3,7 +3,7 @@ import { chmod, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { TrustedKeyAddress } from "../../src/tokens/trusted/trusted-key-address.ts";
-import type { KeySetAddress } from "../../src/tokens/trusted/trusted-key-file.ts";
+import type { KeySetAddress } from "../../src/tokens/trusted/trusted-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";

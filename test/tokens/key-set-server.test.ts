@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { KeySetServer, keySetUrlIn, lifeIn } from "../../src/tokens/trusted/key-set-server.ts";
-import type { KeySetAddress } from "../../src/tokens/trusted/trusted-key-file.ts";
+import type { KeySetAddress } from "../../src/tokens/trusted/trusted-keys.ts";
 import { testCertificates } from "../support/certificates.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";

@@ -1,6 +1,6 @@
 /** What every kind of revocation must fulfil. A kind without an example here does not compile. */
 import { describe, expect, test } from "vitest";
-import { revocationDetail } from "../../src/app/explanation/token-words.ts";
+import { revocationDetail } from "../../src/app/explanation/explained-token.ts";
 import type { IdentityClaims } from "../../src/core/request/identity.ts";
 import {
   NAMED_REVOCATIONS,
@@ -13,7 +13,7 @@ import { FileContent } from "../../src/lib/files/regular-file.ts";
 import { type RevocationQuery, revokePage } from "../../src/server/admin/revoke-page.ts";
 import { readEvent, writeRevocation } from "../../src/shared/wire.ts";
 import { linesOf, readJournal } from "../../src/tokens/revocation/journal.ts";
-import { readRevocationFile } from "../../src/tokens/revocation/revocation-file.ts";
+import { readRevocationFile } from "../../src/tokens/revocation/revocation-service.ts";
 import { RevocationList } from "../../src/tokens/revocation/revocation-list.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { NOW } from "./fixture.ts";

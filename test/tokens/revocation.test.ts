@@ -2,14 +2,11 @@ import { expect, test } from "vitest";
 import type { IdentityClaims } from "../../src/core/request/identity.ts";
 import type { Revocation } from "../../src/core/revocation.ts";
 import { FileContent } from "../../src/lib/files/regular-file.ts";
-import { readRevocationFile } from "../../src/tokens/revocation/revocation-file.ts";
+import { readRevocationFile } from "../../src/tokens/revocation/revocation-service.ts";
 import { RevocationList } from "../../src/tokens/revocation/revocation-list.ts";
-import {
-  subjectUntilNow,
-  tokenOf as revocationOf,
-} from "../../src/tokens/revocation/revocation-service.ts";
 import { NOW, ownKeys, signerOf, tokenOf, verifierFor } from "./fixture.ts";
 import { jwkOf, jwksOf, OTHER, provider, rsa, signer, theirs } from "./trust.ts";
+import { subjectUntilNow, tokenOf as revocationOf } from "../../src/app/revoking.ts";
 
 const MS = NOW * 1000;
 const alice: IdentityClaims = {

@@ -4,7 +4,7 @@ import { Identity } from "../../src/core/request/identity.ts";
 import { TokenIssuer } from "../../src/tokens/issuer.ts";
 import { makeKey } from "../../src/tokens/keys/key-making.ts";
 import { createKeyRing, type KeyRing, publishedKeys } from "../../src/tokens/keys/key-ring.ts";
-import { expiriesAfterRotation, type KeyInState } from "../../src/tokens/keys/key-states.ts";
+import { expiriesAfterRotation, type KeyInState } from "../../tools/keys/key-states.ts";
 import { OwnKeys } from "../../src/tokens/keys/own-keys.ts";
 import { isSignedWith } from "../../src/tokens/verify/signature.ts";
 import { AUDIENCE, ISSUER, NOW, setClock, verifierFor } from "./fixture.ts";

@@ -4,7 +4,7 @@ import { rename } from "node:fs/promises";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import type { TrustedIssuer } from "../../src/tokens/trusted/trusted-key-file.ts";
+import type { TrustedIssuer } from "../../src/tokens/trusted/trusted-keys.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ecPair, ownKeys, verifierFor } from "./fixture.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { Identity } from "../../src/core/request/identity.ts";
 import { isSignedWith } from "../../src/tokens/verify/signature.ts";
-import type { SigningKeys } from "../../src/tokens/keys/signing-keys.ts";
+import type { SigningKeys } from "../../src/tokens/keys/key-ring.ts";
 import {
   AUDIENCE,
   ecPair,

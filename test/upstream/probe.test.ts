@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { AdminResponse } from "../../src/core/admin-page.ts";
-import { probePage } from "../../src/upstream/pool/probe.ts";
+import { probePage } from "../../src/upstream/pool/health-check.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
 import { until } from "../support/until.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { ReadingPace } from "../../src/upstream/http/reading-pace.ts";
+import { ReadingPace } from "../../src/upstream/pool/slot.ts";
 
 const RATE = 256 * 1024;
 /** The bytes that the system accepts at once when it has room again. */

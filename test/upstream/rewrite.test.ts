@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { canonicalPath } from "../../src/lib/http/path/canonical-path.ts";
-import type { CanonicalPath } from "../../src/lib/http/path/canonical-path.ts";
+import { canonicalPath, type CanonicalPath } from "../../src/lib/http/path/canonical-path.ts";
 import { rewritePath } from "../../src/upstream/headers/rewrite.ts";
 import { routeWith } from "../support/permit.ts";
 

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { Transfer } from "../../src/core/request/transfer.ts";
 import { responseOn } from "../../src/lib/node-internals/node-sockets.ts";
 import { originOf } from "../../src/upstream/pool/target-origin.ts";
-import { switchProtocols } from "../../src/upstream/websocket/switch-protocols.ts";
+import { switchProtocols } from "../../src/upstream/websocket/websocket.ts";
 import type { UpgradeContext } from "../../src/upstream/http/dispatch.ts";
 import { listening } from "../support/listening.ts";
 import { permitFor } from "../support/permit.ts";

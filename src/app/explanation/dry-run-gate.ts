@@ -7,7 +7,7 @@ import { Identity } from "../../core/request/identity.ts";
 import type { AskRevocation } from "../../core/request/token-verifier.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { loadSigningKeys } from "../../tokens/keys/signing-keys.ts";
+import { loadSigningKeys } from "../../tokens/keys/watched-keys.ts";
 import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import { type GateFiles, gateFilesOf } from "../from-files.ts";
 import { openGate, type OpenGate } from "../gate/open-gate.ts";
@@ -15,7 +15,7 @@ import type { GateOptions } from "../gate/gate-options.ts";
 import { ownKeysOf } from "../keys/all-keys.ts";
 import { revokedBy } from "../revoking.ts";
 import type { Traffic } from "../traffic.ts";
-import type { TokenSettings } from "./token-words.ts";
+import type { TokenSettings } from "./explained-token.ts";
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
 

@@ -1,26 +1,242 @@
+/** Texts for each step of verifying a token. The verifier decides; this file only describes its decision. */
 import type { Decision } from "../../server/request/decide.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { ExplainedStep, ExplainedToken } from "../../core/explanation.ts";
 import { Identity } from "../../core/request/identity.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import {
+  type AskedRevocation,
   keysUnusable,
   newTrace,
+  type QueriedServer,
   TOKEN_STEPS,
+  type TokenRefusal,
   type TokenStep,
   type TokenVerdict,
   type VerificationTrace,
 } from "../../core/request/token-verifier.ts";
 import { placeWords } from "../../core/request/token-place.ts";
 import { tokenOf } from "../../server/request/request-token.ts";
-import { readableParts } from "../../tokens/verify/token-text.ts";
-import {
-  failDetail,
-  passDetail,
-  textOf,
-  type TokenContext,
-  type TokenSettings,
-} from "./token-words.ts";
+import { isOpaque, readableParts } from "../../tokens/verify/token-text.ts";
+import type { Configuration } from "../../config/configuration.ts";
+import { isKeyed } from "../gate/remote-checks.ts";
+import { REVOCATION_FORMS, type RevocationKindName } from "../../core/revocation.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { formatDuration } from "../../lib/text/duration.ts";
+import { printable } from "../../lib/text/printable.ts";
+import { maskText } from "../../observe/log/redaction.ts";
+import { claimFaults } from "../../tokens/verify/claims.ts";
+import type { SigningKeys } from "../../tokens/keys/key-ring.ts";
+
+/** The settings and keys with which tokens are verified. */
+export interface TokenSettings {
+  readonly configuration: Configuration;
+  readonly keys: SigningKeys;
+  readonly clock: Clock;
+}
+
+/** One verification of a token. */
+interface TokenContext extends TokenSettings {
+  readonly token: string;
+  readonly trace: VerificationTrace;
+}
+
+/** Returns the result of a step that the token passed, as text. */
+function passDetail(step: TokenStep, context: TokenContext): string {
+  const { token, trace } = context;
+  const remote = trace.remote ? remotePassDetail(step, token, trace) : undefined;
+  if (remote !== undefined) return remote;
+  const { header = {}, claims = {} } = readableParts(token);
+  switch (step) {
+    case "bearer":
+      return "one token";
+    case "size":
+      return `${token.length} of ${context.configuration.tokens.maxBytes} bytes`;
+    case "form":
+      return `a signed token, ${textOf(header["alg"]) ?? "none"}`;
+    case "issuer":
+      return `${textOf(claims["iss"])} is accepted here`;
+    case "claims":
+      return dateWords(claims, context.clock.now()).join(", ");
+    case "key":
+      return header["kid"] === undefined
+        ? "only one key fits"
+        : `${textOf(header["kid"])} is known`;
+    case "signature":
+      return "made with that key";
+    case "revocation":
+      return revocationWords(trace.asked);
+  }
+}
+
+function revocationWords(asked: AskedRevocation | undefined): string {
+  if (asked === undefined) return "it is not revoked";
+  return "unasked" in asked
+    ? `not checked: the running proxy was not asked (${asked.unasked}); its /-/explain knows`
+    : `it is not revoked, says ${asked.address}`;
+}
+
+/** Returns why a token failed a step, as text. */
+function failDetail(refusal: TokenRefusal, context: TokenContext): string {
+  const { configuration, token, trace } = context;
+  const remote = trace.remote ? remoteFailDetail(refusal, trace) : undefined;
+  if (remote !== undefined) return remote;
+  const { header = {}, claims = {} } = readableParts(token);
+  switch (refusal.step) {
+    case "bearer":
+      if (refusal.detail !== undefined) return refusal.detail;
+      return refusal.reason === "multiple"
+        ? "there are two Authorization headers"
+        : "there is no Authorization: Bearer";
+    case "size":
+      return `${token.length} bytes; the maximum is ${configuration.tokens.maxBytes}`;
+    case "form":
+      return refusal.detail ?? "it is not a signed token";
+    case "issuer": {
+      const { issuer: own, trusted } = configuration.tokens;
+      const names = [own, ...trusted.map((each) => each.issuer)].map(textOf).join(", ");
+      const issuer = textOf(claims["iss"]);
+      return `${issuer === undefined ? 'there is no "iss"' : `${issuer} is not accepted here`}; ${names} would be`;
+    }
+    case "claims":
+      return claimsDetail(refusal, header, claims, context.clock.now());
+    case "key":
+      return keyDetail(refusal, header, claims, context);
+    case "revocation":
+      return revocationDetail(refusal.revoked?.by);
+    case "signature":
+      return "it does not match the key: the token was changed, or signed with another key";
+  }
+}
+
+/** Returns why a token is revoked, as text. */
+export function revocationDetail(kind: RevocationKindName | undefined): string {
+  return kind === undefined ? "it is revoked" : REVOCATION_FORMS[kind].refusal;
+}
+
+function claimsDetail(
+  { reason, expected }: TokenRefusal,
+  header: Readonly<Record<string, unknown>>,
+  claims: Readonly<Record<string, unknown>>,
+  nowMs: number,
+): string {
+  switch (reason) {
+    case "malformed":
+      return claimFaults(claims, expected?.mapping).join("; ");
+    case "audience":
+      return `it is for ${textOf(claims["aud"]) ?? "nobody"}, and must be for ${[expected?.audiences ?? []].flat().map(textOf).join(" or ")}`;
+    case "type":
+      return `"typ" is ${textOf(header["typ"]) ?? "not there"}, and must be ${expected?.types?.join(" or ")}`;
+    case "lifetime":
+      return `the time from "iat" to "exp" must not exceed ${formatDuration(expected?.maxLifetimeMs ?? 0)}`;
+    case "no_expiry":
+      return 'there is no "exp"';
+    case "sender_constrained":
+      return '"cnf" binds it to a key, and nothing here checks that the caller has the key';
+    default: {
+      const { skewMs = 0 } = expected ?? {};
+      const allowed = skewMs === 0 ? "" : `; clocks may be ${formatDuration(skewMs)} apart`;
+      return `${dateWords(claims, nowMs).join(", ")}${allowed}`;
+    }
+  }
+}
+
+function keyDetail(
+  { reason }: TokenRefusal,
+  header: Readonly<Record<string, unknown>>,
+  claims: Readonly<Record<string, unknown>>,
+  { configuration, keys }: TokenContext,
+): string {
+  const kid = textOf(header["kid"]);
+  const { issuer, trusted } = configuration.tokens;
+  const own = claims["iss"] === issuer;
+  if (reason === "keys_unusable") return "the keys of this issuer are not available at the moment";
+  if (reason === "algorithm") {
+    const algorithms = trusted
+      .filter(isKeyed)
+      .find((each) => each.issuer === claims["iss"])?.algorithms;
+    const named = algorithms === undefined ? "" : `; it may be ${algorithms.join(" or ")}`;
+    return `the key is not used with ${textOf(header["alg"])}${named}`;
+  }
+  const known = own ? `; known keys: ${keys.verification.map((key) => key.kid).join(", ")}` : "";
+  return kid === undefined
+    ? `it names no key, and not exactly one key fits${known}`
+    : `${kid} is not a key of this issuer${known}`;
+}
+
+/** Returns the dates of a token relative to the local clock, in words. */
+export function dateWords(claims: Readonly<Record<string, unknown>>, nowMs: number): string[] {
+  return [
+    ...dateWord(claims["iat"], nowMs, "issued", "issued"),
+    ...dateWord(claims["nbf"], nowMs, "valid since", "not valid before"),
+    ...dateWord(claims["exp"], nowMs, "ended", "ends"),
+  ];
+}
+
+function dateWord(value: unknown, nowMs: number, past: string, future: string): string[] {
+  if (typeof value !== "number" || !Number.isSafeInteger(value * 1000)) return [];
+  const seconds = value - Math.floor(nowMs / 1000);
+  const length = formatDuration(Math.abs(seconds) * 1000);
+  if (seconds > 0) return [`${future} ${length} from now`];
+  return [`${past} ${length} ago`];
+}
+
+/** Renders a value from a token for people: at most 256 characters, masked, without terminal control sequences. */
+function textOf(value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return printable(maskText(text.slice(0, 256)));
+}
+
+/** Texts for the verification steps of a token that other servers verify. */
+
+/** Returns the result of a step that the token passed, as text; undefined where it is the same as with a key. */
+function remotePassDetail(
+  step: TokenStep,
+  token: string,
+  { queried }: VerificationTrace,
+): string | undefined {
+  switch (step) {
+    case "form":
+      return isOpaque(token) ? "opaque: only its issuer can read it" : undefined;
+    case "issuer":
+      return queried.length === 0
+        ? "no key here verifies it, and an answer of its issuer is cached"
+        : `no key here verifies it, so ${queried.map(nameOf).join(", then ")} ${queried.length === 1 ? "is" : "are"} asked`;
+    case "key":
+      return "none is needed";
+    case "signature": {
+      const vouching = queried.find(({ result }) => result === "accepted");
+      return vouching === undefined
+        ? "its issuer vouches for it"
+        : `${nameOf(vouching)} vouches for it`;
+    }
+    case "claims":
+      return "as the server reports them";
+    default:
+      return undefined;
+  }
+}
+
+/** Returns why no issuer accepts the token; undefined if the reason is its form. */
+function remoteFailDetail(
+  { step, reason }: TokenRefusal,
+  { queried }: VerificationTrace,
+): string | undefined {
+  if (reason === "inactive") {
+    if (queried.length === 0) return "its issuer did not accept it a moment ago";
+    return `${queried.map(nameOf).join(", ")} ${queried.length === 1 ? "does" : "do"} not accept the token`;
+  }
+  if (reason === "keys_unusable") {
+    const silent = queried.filter(({ result }) => result === "unavailable");
+    return `${silent.map(nameOf).join(", ")} ${silent.length === 1 ? "is" : "are"} unavailable at the moment`;
+  }
+  return step === "claims" ? `the server's answer does not fit: ${reason}` : undefined;
+}
+
+function nameOf({ issuer, label }: QueriedServer): string {
+  return `${printable(issuer)} (${label})`;
+}
 
 /** Explains the decision about the token of a request; undefined if none was verified. */
 export function explainToken(

@@ -11,7 +11,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { InFlight } from "../../policy/concurrency/concurrency-limiter.ts";
 import type { ArrivalTimes } from "../../policy/rates/rate-limiter.ts";
 import type { LogOut } from "../../server/endpoints/logout.ts";
-import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
+import type { SigningKeys } from "../../tokens/keys/key-ring.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { GateFiles } from "../from-files.ts";
 

@@ -28,7 +28,7 @@ import {
 import { KeyedSemaphore } from "../../lib/async/keyed-semaphore.ts";
 import type { StoreState } from "../../observe/metrics/gauges.ts";
 import { TokenIssuer } from "../../tokens/issuer.ts";
-import type { SigningKeys } from "../../tokens/keys/signing-keys.ts";
+import type { SigningKeys } from "../../tokens/keys/key-ring.ts";
 import { usersFilesIn } from "../from-files.ts";
 import type { NamedStore } from "../readiness.ts";
 import type { ReloadState, ReloadStates } from "../reload/reload-states.ts";

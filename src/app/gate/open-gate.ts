@@ -17,12 +17,11 @@ import { authorize, claimsNeededBy, letPass } from "../../policy/authorize.ts";
 import { createRouteTable, hostMatcher } from "../../policy/route-table.ts";
 import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/authenticate.ts";
 import { Sessions } from "../../server/browser/sessions.ts";
-import { LOGOUT_PATH, logoutEndpoint } from "../../server/endpoints/logout.ts";
-import { KEY_SET_PATH, keySetEndpoint } from "../../server/endpoints/key-set-endpoint.ts";
+import { logoutEndpoint } from "../../server/endpoints/logout.ts";
+import { keySetEndpoint } from "../../server/endpoints/key-set-endpoint.ts";
 import {
   fileVersion,
   fixedVersion,
-  VERSION_PATHS,
   versionEndpoint,
 } from "../../server/endpoints/version-endpoint.ts";
 import { ambiguous } from "../../server/request/intake.ts";
@@ -129,10 +128,10 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     cors: corsOf(configuration),
     endpoints: new Map([
       [AUTHENTICATE_PATH, authenticate],
-      ...VERSION_PATHS.map((path) => [path, version] as const),
-      ...(revocation.logout ? [[LOGOUT_PATH, logout] as const] : []),
+      ...version,
+      ...(revocation.logout ? [logout] : []),
       ...(sessions?.endpoints ?? []),
-      ...(configuration.tokens.jwks.publish ? [[KEY_SET_PATH, keySet] as const] : []),
+      ...(configuration.tokens.jwks.publish ? [keySet] : []),
     ]),
     findRoute:
       sessions === undefined

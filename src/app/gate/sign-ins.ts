@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../../config/configuration.ts";
 import type { SnapshotFiles } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
-import { ConfigError, createAll } from "../../core/config-problem.ts";
+import { ConfigError } from "../../core/config-problem.ts";
 import type { Log } from "../../core/log.ts";
 import type { SignIns } from "../../core/login.ts";
 import type { Observer } from "../../core/observer.ts";
@@ -12,10 +12,11 @@ import type { Clock } from "../../lib/clock.ts";
 import { claimsNeededBy, meets } from "../../policy/authorize.ts";
 import { TokenIssuer } from "../../tokens/issuer.ts";
 import { algorithmOf, weaknessOf } from "../../tokens/keys/algorithms.ts";
-import { KeyFormatError, readKey } from "../../tokens/keys/key-file.ts";
+import { KeyFormatError, readKey } from "../../tokens/keys/key-directory.ts";
 import type { OwnKeys } from "../../tokens/keys/own-keys.ts";
 import type { ProviderSettings } from "../../tokens/providers/openid-provider.ts";
 import type { ProviderSignIns } from "../../tokens/providers/provider-sign-ins.ts";
+import { createAll } from "../from-files.ts";
 import { observeCheck, SIGN_IN } from "./remote-checks.ts";
 
 /** A configuration, and the content of the files that it names. */

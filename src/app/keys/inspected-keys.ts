@@ -1,11 +1,22 @@
 import type { Configuration } from "../../config/configuration.ts";
 import type { SnapshotFiles } from "../../config/snapshot.ts";
 import { ConfigError } from "../../core/config-problem.ts";
-import { keysIn } from "../../tokens/keys/key-directory.ts";
+import { type KeyFiles, keysIn } from "../../tokens/keys/key-directory.ts";
 import { createKeyRing, type KeyRing } from "../../tokens/keys/key-ring.ts";
-import { exposedKeys, loadSigningKeys } from "../../tokens/keys/signing-keys.ts";
+import { loadSigningKeys } from "../../tokens/keys/watched-keys.ts";
 import { NOOP_LOG } from "../explanation/dry-run-gate.ts";
 import { assertionKeysOf, ownKeysOf } from "./all-keys.ts";
+import type { SigningAlgorithm } from "../../tokens/keys/algorithms.ts";
+
+/**
+ * Returns the files with private keys that other users can read.
+ *
+ * @throws ConfigError with all problems.
+ */
+function exposedKeys(files: KeyFiles, algorithm: SigningAlgorithm): readonly string[] {
+  const found = keysIn(files, algorithm);
+  return found.filter(({ exposed }) => exposed).map(({ file }) => file);
+}
 
 /** Returns a function for each use of the key directories. It throws `ConfigError` if they cannot be used. */
 export function keyUses(configuration: Configuration, files: SnapshotFiles): (() => unknown)[] {

@@ -8,13 +8,9 @@ import type { DryRunRequest, Explanation } from "../../core/explanation.ts";
 import type {
   RefusalExplanation,
   Status,
-  StatusCertificate,
   StatusConfiguration,
-  StatusKey,
   StatusRefusal,
   StatusReload,
-  StatusRoute,
-  StatusUpstream,
 } from "../../core/status.ts";
 import type { RecentRefusal } from "../../core/recent.ts";
 import { mergeEvents } from "../../observe/recent/recent-log.ts";
@@ -31,8 +27,7 @@ import { createDryRunRequest, ExplainQueryError } from "../../server/admin/expla
 import { pathWords } from "../../core/route/route.ts";
 import type { TargetState } from "../../upstream/pool/target.ts";
 import { bySpecificity } from "../../policy/route-table.ts";
-import { stateOf } from "../../tokens/keys/key-states.ts";
-import type { KeyRing } from "../../tokens/keys/key-ring.ts";
+import { type KeyRing, stateOf } from "../../tokens/keys/key-ring.ts";
 import { reachState } from "../../upstream/pool/health-check.ts";
 
 interface Samples {
@@ -138,7 +133,7 @@ async function explanationOf(
 
 const REQUESTS = "http_requests_total";
 
-function routesIn(configuration: Configuration, counted: Counted): StatusRoute[] {
+function routesIn(configuration: Configuration, counted: Counted): Status["routes"] {
   return bySpecificity(routesOf(configuration)).map((route) => ({
     name: route.name,
     hosts: route.hosts,
@@ -157,7 +152,7 @@ function upstreamsIn(
   { upstreams }: Configuration,
   counted: Counted,
   known: readonly TargetState[],
-): Promise<StatusUpstream[]> {
+): Promise<Status["upstreams"]> {
   return Promise.all(
     Object.entries(upstreams).map(async ([name, { targets, resolve }]) => ({
       name,
@@ -177,7 +172,7 @@ async function statesOf(
   configured: readonly string[],
   known: readonly TargetState[],
   areNames: boolean,
-): Promise<StatusUpstream["targets"]> {
+): Promise<Status["upstreams"][number]["targets"]> {
   if (known.length === 0 && areNames) {
     return configured.map((address) => ({ address, reachable: false, state: "no address" }));
   }
@@ -194,7 +189,7 @@ async function statesOf(
   );
 }
 
-function certificateIn(text: string | undefined): StatusCertificate | undefined {
+function certificateIn(text: string | undefined): Status["certificate"] {
   if (text === undefined) return undefined;
   const { subject, issuer, subjectAltName, validToDate } = new X509Certificate(text);
   const line = (name: string): string => name.replaceAll("\n", ", ");
@@ -207,7 +202,11 @@ function certificateIn(text: string | undefined): StatusCertificate | undefined 
 }
 
 /** Returns the keys without their key material. */
-function keysIn(ring: KeyRing, signs: StatusKey["signs"], now: number): StatusKey[] {
+function keysIn(
+  ring: KeyRing,
+  signs: Status["keys"][number]["signs"],
+  now: number,
+): Status["keys"] {
   return ring.map((key) => ({
     signs,
     kid: key.kid,

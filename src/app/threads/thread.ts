@@ -25,11 +25,49 @@ import { LogBacklog, postedSink } from "./log-backlog.ts";
 import { beat, type SharedPulse } from "./pulse.ts";
 import { createObservation, type Observation } from "../observation.ts";
 import { ReloadStates } from "../reload/reload-states.ts";
-import { threadChange, type ThreadChange } from "./thread-change.ts";
 import { collectStart } from "./thread-memory.ts";
 import { surviveErrors } from "../survive-errors.ts";
 import { posted, type PostedAnswer, type QueryName } from "./thread-queries.ts";
-import { startTraffic, type Traffic } from "../traffic.ts";
+import { startTraffic, type Traffic, type TrafficChange } from "../traffic.ts";
+import type { Change } from "../../core/change.ts";
+
+type ThreadChange = ReturnType<typeof threadChange>;
+
+/**
+ * Returns the functions that change the configuration of this thread. The main thread decides whether a prepared change
+ * is committed, so that either all threads change or none.
+ *
+ * @param committed called just before a change is put in force.
+ */
+function threadChange(traffic: Promise<Traffic>, committed: (changed: TrafficChange) => void) {
+  let prepared: Promise<(Change & { readonly changed: TrafficChange }) | undefined> | undefined;
+  /** Returns the prepared change, but only once. */
+  const take = () => {
+    const taken = prepared;
+    prepared = undefined;
+    return taken;
+  };
+  return {
+    /** Prepares a change. Rejects if this is not possible. */
+    async prepare(changed: TrafficChange): Promise<void> {
+      const running = await traffic;
+      const preparing = running.prepare(changed).then((change) => ({ ...change, changed }));
+      prepared = preparing.catch(() => undefined);
+      await preparing;
+    },
+    /** Puts the prepared change in force; does nothing if there is none. */
+    async commit(): Promise<void> {
+      const change = await take();
+      if (change === undefined) return;
+      committed(change.changed);
+      await change.commit();
+    },
+    async rollback(): Promise<void> {
+      const change = await take();
+      change?.rollback();
+    },
+  };
+}
 
 /** The index and the port of the thread, and the memory that it shares with others. */
 export interface ThreadPlacement {

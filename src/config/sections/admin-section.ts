@@ -1,19 +1,19 @@
 import { CLIENTS_LISTEN } from "./server-section.ts";
 import { z } from "zod";
-import { flag, listen, network, text, urlPath } from "../fields.ts";
+import { flag, listen, network, text, urlPath, settings } from "../fields.ts";
 import {
   listAt,
   mappingAt,
   NO_UPSTREAM,
   type PathProblem,
-  type Section,
   textAt,
   unknownName,
   type Written,
 } from "../written.ts";
 
 /** The section `admin`. */
-export const admin: Section = {
+export const admin = {
+  schema: adminSection,
   rules: [listenerProblems, probeProblems],
   atStart: [{ key: "admin.listen" }, { key: "admin.allow" }],
 };
@@ -35,7 +35,7 @@ function probe() {
   });
 }
 
-export function adminSection() {
+function adminSection() {
   const mapping = z.strictObject({
     listen: listen()
       .prefault(ADMIN_LISTEN)
@@ -44,18 +44,15 @@ export function adminSection() {
       .array(network())
       .default(["127.0.0.0/8", "::1"])
       .describe("Networks allowed to call the privileged endpoints under /-/"),
-    ready: z
-      .strictObject({
-        upstreams: z
-          .enum(["none", "any", "all"])
-          .default("none")
-          .describe("Which upstreams must accept connections for /readyz to answer 200"),
-        users: flag(false).describe(
-          "Whether all user stores on other machines must be available for /readyz to answer 200",
-        ),
-      })
-      .prefault({})
-      .describe("Additional conditions for readiness"),
+    ready: settings("Additional conditions for readiness", {
+      upstreams: z
+        .enum(["none", "any", "all"])
+        .default("none")
+        .describe("Which upstreams must accept connections for /readyz to answer 200"),
+      users: flag(false).describe(
+        "Whether all user stores on other machines must be available for /readyz to answer 200",
+      ),
+    }),
     probes: z
       .array(probe())
       .prefault([])

@@ -1,8 +1,8 @@
+import { ok } from "node:assert";
 import { z } from "zod";
 import { isRequestValue } from "../../policy/remote/request-template.ts";
 import {
   apiServer,
-  byKind,
   entryName,
   line,
   onError,
@@ -12,17 +12,18 @@ import {
   text,
 } from "../fields.ts";
 import type { AuthorizerKindName } from "../../policy/remote/authorizer-kinds.ts";
-import {
-  listAt,
-  mappingAt,
-  type PathProblem,
-  type Section,
-  unknownIssuers,
-  type Written,
-} from "../written.ts";
+import { listAt, mappingAt, type PathProblem, unknownIssuers, type Written } from "../written.ts";
+
+/** An entry whose `kind` selects one of these schemas. */
+function byKind<Schema extends z.ZodObject>(kinds: Readonly<Record<string, Schema>>) {
+  const [first, ...others] = Object.values(kinds);
+  ok(first !== undefined);
+  return z.discriminatedUnion("kind", [first, ...others]);
+}
 
 /** The section `authorization`: servers that authorize callers. */
-export const authorization: Section = {
+export const authorization = {
+  schema: authorizationSection,
   rules: [reviewProblems],
 };
 
@@ -82,7 +83,7 @@ function http() {
 }
 
 /** The servers that authorize callers. */
-export function authorizationSection() {
+function authorizationSection() {
   const kinds = {
     subjectAccessReview: subjectAccessReview(),
     http: http(),

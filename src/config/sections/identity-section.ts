@@ -1,20 +1,12 @@
 import { z } from "zod";
-import { claimName, headerName } from "../fields.ts";
+import { claimName, headerName, settings } from "../fields.ts";
 import { ASSERTION_HEADER, belongsToProxy } from "../../upstream/headers/header-names.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
-import {
-  listAt,
-  mappingAt,
-  type PathProblem,
-  repeated,
-  type Section,
-  textAt,
-  type Written,
-} from "../written.ts";
+import { listAt, mappingAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
 import { IDENTITY_PRESETS } from "../../upstream/headers/identity-headers.ts";
 
 /** The section `identity`. */
-export const identity: Section = { rules: [identityProblems] };
+export const identity = { schema: identitySection, rules: [identityProblems] };
 
 /** Headers that already have a meaning for the backend, besides those that belong to the proxy. */
 const TAKEN =
@@ -27,28 +19,25 @@ function identityHeader() {
   );
 }
 
-export function identitySection() {
+function identitySection() {
   const names = z.strictObject({
     subject: identityHeader().describe("Header for the subject"),
     groups: identityHeader().exactOptional().describe("Header for the groups, separated by commas"),
     issuer: identityHeader().exactOptional().describe("Header for the issuer"),
   });
   const presets = z.enum(["sallyport", "oauth2-proxy", "kube-rbac-proxy"]);
-  return z
-    .strictObject({
-      headers: z
-        .union([presets, names], {
-          error: "must be sallyport, oauth2-proxy, kube-rbac-proxy or { subject, groups, issuer }",
-        })
-        .default("sallyport")
-        .describe("Headers that tell the backend who is calling"),
-      claims: z
-        .record(identityHeader(), claimName().describe("Name of the claim"))
-        .default({})
-        .describe("Further headers, by name, with the claim that each carries"),
-    })
-    .prefault({})
-    .describe("How Sallyport tells the backend who is calling");
+  return settings("How Sallyport tells the backend who is calling", {
+    headers: z
+      .union([presets, names], {
+        error: "must be sallyport, oauth2-proxy, kube-rbac-proxy or { subject, groups, issuer }",
+      })
+      .default("sallyport")
+      .describe("Headers that tell the backend who is calling"),
+    claims: z
+      .record(identityHeader(), claimName().describe("Name of the claim"))
+      .default({})
+      .describe("Further headers, by name, with the claim that each carries"),
+  });
 }
 
 /** Reports a header that would carry two values. `_` counts as `-`, since CGI backends do not distinguish them. */

@@ -1,17 +1,20 @@
 import { z } from "zod";
-import { ACCESS_FIELDS, fieldSource, isSecretHeader } from "../../observe/log/access-log.ts";
-import { claimName, refuse, TOKEN } from "../fields.ts";
-import {
-  listAt,
-  mappingAt,
-  type PathProblem,
-  type Section,
-  textAt,
-  type Written,
-} from "../written.ts";
+import { ACCESS_FIELDS, fieldSource } from "../../observe/log/access-log.ts";
+import { claimName, refuse, TOKEN, settings } from "../fields.ts";
+import { listAt, mappingAt, type PathProblem, textAt, type Written } from "../written.ts";
+import { namesSecret } from "../../observe/log/redaction.ts";
+
+/** Headers that contain secrets although their names do not suggest it. */
+const SECRET_HEADERS = new Set(["sec-websocket-protocol", "signature", "x-amz-signature", "dpop"]);
+
+/** Whether a header contains a secret: credentials, cookies, keys, signatures. */
+function isSecretHeader(name: string): boolean {
+  return SECRET_HEADERS.has(name.toLowerCase()) || namesSecret(name);
+}
 
 /** The section `log`. */
-export const log: Section = {
+export const log = {
+  schema: logSection,
   rules: [loggedTokenProblems],
   atStart: [{ key: "log.level" }, { key: "log.format" }, { key: "log.access" }],
 };
@@ -26,31 +29,28 @@ const MOST_FIELDS = 32;
 /** Names of inherited properties, such as `constructor`, exist in every object and are therefore refused. */
 const isPlainName = (name: string): boolean => !(name in {});
 
-export function logSection() {
-  return z
-    .strictObject({
-      level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Minimum level"),
-      format: z
-        .enum(["json", "pretty", "auto"])
-        .default("auto")
-        .describe("auto means pretty on a terminal, json elsewhere"),
-      access: z
-        .enum(["all", "errors", "none"])
-        .default("all")
-        .describe("Which requests get an access line; errors means a status of 400 and more"),
-      fields: z
-        .record(fieldName(), source())
-        .refine(
-          (fields) => Object.keys(fields).length <= MOST_FIELDS,
-          `must not have more than ${MOST_FIELDS} fields`,
-        )
-        .default({})
-        .describe(
-          "Further fields of the access line, each with its source, header:User-Agent or claim:tenant. Values are cut at 512 characters, and secrets in them are masked",
-        ),
-    })
-    .prefault({})
-    .describe("The log on standard output");
+function logSection() {
+  return settings("The log on standard output", {
+    level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Minimum level"),
+    format: z
+      .enum(["json", "pretty", "auto"])
+      .default("auto")
+      .describe("auto means pretty on a terminal, json elsewhere"),
+    access: z
+      .enum(["all", "errors", "none"])
+      .default("all")
+      .describe("Which requests get an access line; errors means a status of 400 and more"),
+    fields: z
+      .record(fieldName(), source())
+      .refine(
+        (fields) => Object.keys(fields).length <= MOST_FIELDS,
+        `must not have more than ${MOST_FIELDS} fields`,
+      )
+      .default({})
+      .describe(
+        "Further fields of the access line, each with its source, header:User-Agent or claim:tenant. Values are cut at 512 characters, and secrets in them are masked",
+      ),
+  });
 }
 
 function fieldName() {

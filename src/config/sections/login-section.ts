@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration, whole } from "../fields.ts";
+import { duration, whole, settings } from "../fields.ts";
 
 /** The section `login`. */
 const failures = () => whole(1, 1_000_000);
@@ -32,57 +32,42 @@ function throttle() {
 /** The limits that apply to several names or addresses together. */
 function sharedLimits() {
   return {
-    address: z
-      .strictObject({
-        attempts: failures()
-          .exactOptional()
-          .describe("Failures that lead to a ban; default: ten times throttle.attempts"),
-        within: duration()
-          .exactOptional()
-          .describe("Period in which failures count; default: throttle.within"),
-        ban: duration().exactOptional().describe("Length of the ban; default: throttle.ban"),
-      })
-      .prefault({})
-      .describe("Limits for one address, or IPv6 /64, over all names"),
-    account: z
-      .strictObject({
-        attempts: failures()
-          .default(100)
-          .describe(
-            "Consecutive failures, from any address, after which an unknown address gets three attempts",
-          ),
-        within: duration().prefault("24h").describe("Time without a failure that resets the count"),
-      })
-      .prefault({})
-      .describe("Limits for one name, over all addresses"),
-    global: z
-      .strictObject({
-        attempts: failures()
-          .default(300)
-          .describe("Failures from addresses that are new to the name"),
-        within: duration()
-          .prefault("1m")
-          .describe(
-            "Period in which failures count; above the limit, attempts are refused for a moment",
-          ),
-      })
-      .prefault({})
-      .describe("Limits for all names and addresses together"),
+    address: settings("Limits for one address, or IPv6 /64, over all names", {
+      attempts: failures()
+        .exactOptional()
+        .describe("Failures that lead to a ban; default: ten times throttle.attempts"),
+      within: duration()
+        .exactOptional()
+        .describe("Period in which failures count; default: throttle.within"),
+      ban: duration().exactOptional().describe("Length of the ban; default: throttle.ban"),
+    }),
+    account: settings("Limits for one name, over all addresses", {
+      attempts: failures()
+        .default(100)
+        .describe(
+          "Consecutive failures, from any address, after which an unknown address gets three attempts",
+        ),
+      within: duration().prefault("24h").describe("Time without a failure that resets the count"),
+    }),
+    global: settings("Limits for all names and addresses together", {
+      attempts: failures()
+        .default(300)
+        .describe("Failures from addresses that are new to the name"),
+      within: duration()
+        .prefault("1m")
+        .describe(
+          "Period in which failures count; above the limit, attempts are refused for a moment",
+        ),
+    }),
   };
 }
 
 export function loginSection() {
-  return z
-    .strictObject({
-      throttle: throttle(),
-      hashing: z
-        .strictObject({
-          concurrency: whole(1, 64).default(2).describe("Threads that hash passwords"),
-          queue: whole(0, 100_000).default(32).describe("Logins that may wait for a thread"),
-        })
-        .prefault({})
-        .describe("Resources for checking passwords"),
-    })
-    .prefault({})
-    .describe("POST /api/authenticate");
+  return settings("POST /api/authenticate", {
+    throttle: throttle(),
+    hashing: settings("Resources for checking passwords", {
+      concurrency: whole(1, 64).default(2).describe("Threads that hash passwords"),
+      queue: whole(0, 100_000).default(32).describe("Logins that may wait for a thread"),
+    }),
+  });
 }

@@ -37,18 +37,18 @@ import {
   NO_UPSTREAM,
   ofEachRoute,
   type PathProblem,
-  type Section,
   textAt,
   unknownName,
   type Written,
 } from "../written.ts";
-import { isSpelling } from "../../lib/http/path/loose-path.ts";
+import { isSpelling } from "../../lib/http/path/canonical-path.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { comparableExpression, type ComparableExpression } from "../../policy/path-automata.ts";
-import { OWN_ROUTES } from "../../observe/metrics/label-words.ts";
+import { OWN_ROUTES } from "../../observe/metrics/series.ts";
 
 /** The sections `routes` and `networks`: which requests a route matches, where it sends them, and its limits. */
-export const routes: Section = {
+export const routes = {
+  schema: routesSection,
   rules: [
     ofEachRoute(authorizeProblems, assertionProblems),
     missingRoutes,
@@ -133,7 +133,7 @@ function checkMethod(method: string, context: z.RefinementCtx<string>): void {
   }
 }
 
-export function routesSection() {
+function routesSection() {
   return z
     .array(route())
     .min(1, "must not be empty: leave it out to send everything to the only upstream")

@@ -13,18 +13,20 @@ import {
   sizeOrUnlimited,
   whole,
   urlPath,
+  settings,
 } from "../fields.ts";
 import { OWN_PATH } from "./browser-section.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
 import { comesFromProxies } from "../../upstream/headers/header-names.ts";
 import { UNDERSCORE_HEADERS } from "../../core/request/underscore-headers.ts";
 import { MAX_HEADER_FIELDS } from "../../server/request/intake.ts";
-import { listAt, mappingAt, type PathProblem, type Section, type Written } from "../written.ts";
+import { listAt, mappingAt, type PathProblem, type ReadAtStart, type Written } from "../written.ts";
 import { addressOf } from "./upstreams-section.ts";
 import type { Configuration } from "../configuration.ts";
 
 /** The section `server`: the listener for clients. */
-export const server: Section = {
+export const server = {
+  schema: serverSection,
   rules: [proxyProblems],
   rulesOfValid: [ownListenerProblems],
   atStart: [
@@ -36,40 +38,32 @@ export const server: Section = {
     { key: "server.timeouts.header", keeps: false },
     { key: "server.tls.mode", keeps: "server.tls" },
     { key: "server.tls.clientCertificates.mode", keeps: "server.tls.clientCertificates" },
-  ],
+  ] satisfies readonly ReadAtStart[],
 };
 
 /** The address on which clients are served by default. */
 export const CLIENTS_LISTEN = "0.0.0.0:8443";
 
 function clientTimeouts() {
-  return z
-    .strictObject({
-      header: duration().prefault("10s").describe("Time for the head of a request"),
-      request: duration().prefault("5m").describe("Time for the whole request, including its head"),
-      keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
-    })
-    .prefault({})
-    .describe("Time limits for clients");
+  return settings("Time limits for clients", {
+    header: duration().prefault("10s").describe("Time for the head of a request"),
+    request: duration().prefault("5m").describe("Time for the whole request, including its head"),
+    keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
+  });
 }
 
 function drain() {
-  return z
-    .strictObject({
-      delay: duration({ min: 0 })
-        .prefault("5s")
-        .describe(
-          "Time during which Sallyport still serves new requests after readiness has failed",
-        ),
-      timeout: duration({ min: 0 })
-        .prefault("20s")
-        .describe("Time that running requests then have to finish"),
-    })
-    .prefault({})
-    .describe("How Sallyport shuts down");
+  return settings("How Sallyport shuts down", {
+    delay: duration({ min: 0 })
+      .prefault("5s")
+      .describe("Time during which Sallyport still serves new requests after readiness has failed"),
+    timeout: duration({ min: 0 })
+      .prefault("20s")
+      .describe("Time that running requests then have to finish"),
+  });
 }
 
-export function serverSection() {
+function serverSection() {
   return z
     .strictObject(
       {

@@ -1,14 +1,12 @@
-import type { Section } from "../written.ts";
 import { z } from "zod";
 import { duration, flag, text } from "../fields.ts";
 import { caFile } from "./users-section.ts";
 import { SHARED_PARTS } from "../../core/shared-parts.ts";
 
 /** The section `shared`: the state that replicas share, and the server through which they share it. */
-export const shared: Section = { atStart: [{ key: "shared" }] };
+export const shared = { schema: sharedSection, atStart: [{ key: "shared" }] };
 
-/** The section `shared`: the state that replicas share, and the server through which they share it. */
-export function sharedSection() {
+function sharedSection() {
   return z
     .strictObject({
       kind: z.literal("redis").describe("The kind of server: Redis 7.0 or newer, or Valkey"),

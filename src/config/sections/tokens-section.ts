@@ -10,22 +10,17 @@ import {
   text,
   whole,
   wholeSeconds,
+  settings,
 } from "../fields.ts";
 import { REVOCATION_KEYS } from "../../core/revocation.ts";
 import { ASYMMETRIC_ALGORITHMS, SIGNING_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
 import { issuerProblems, trusted } from "./trusted-section.ts";
 import { ASSERTION_HEADER, isOwnRequestHeader } from "../../upstream/headers/header-names.ts";
-import {
-  mappingAt,
-  OWN_ISSUER,
-  type PathProblem,
-  type Section,
-  textAt,
-  type Written,
-} from "../written.ts";
+import { mappingAt, OWN_ISSUER, type PathProblem, textAt, type Written } from "../written.ts";
 
 /** The section `tokens`: our own tokens, and assertions for backends. */
-export const tokens: Section = {
+export const tokens = {
+  schema: tokensSection,
   rules: [issuerProblems, assertionKeyProblems],
   atStart: [{ key: "tokens.revocation.journal" }],
 };
@@ -36,102 +31,88 @@ const ALGORITHM = "ES256";
 const ONE_YEAR = 366 * 24 * 3_600_000;
 
 function tokenCache() {
-  return z
-    .strictObject({
-      entries: whole(1, 10_000_000).default(10_000).describe("Cached tokens in each thread"),
-      bytes: size({ min: 1024 })
-        .prefault("16MiB")
-        .describe(
-          "Memory for cached tokens, in all threads together; a token with 200 groups takes 17 KB",
-        ),
-    })
-    .prefault({})
-    .describe("Cache of verified tokens");
+  return settings("Cache of verified tokens", {
+    entries: whole(1, 10_000_000).default(10_000).describe("Cached tokens in each thread"),
+    bytes: size({ min: 1024 })
+      .prefault("16MiB")
+      .describe(
+        "Memory for cached tokens, in all threads together; a token with 200 groups takes 17 KB",
+      ),
+  });
 }
 
 /** Revocation, before tokens end by themselves. */
 function revocationSection() {
-  return z
-    .strictObject({
-      file: filePath({ readAgainBy: "reader" })
-        .exactOptional()
-        .describe(`File that lists what is revoked: ${REVOCATION_KEYS.join(", ")}`),
-      journal: text()
-        .transform(absolute)
-        .exactOptional()
-        .describe(
-          "File that keeps logouts and other revocations across restarts; its directory must be writable",
-        ),
-      logout: z
-        .boolean()
-        .exactOptional()
-        .describe(
-          "Whether POST /api/logout revokes the token that it carries; default: true with browser, else false",
-        ),
-      users: flag(true).describe(
-        "Whether removing or disabling a user revokes the tokens that Sallyport issued to that user",
+  return settings("Revocation of tokens before their exp", {
+    file: filePath({ readAgainBy: "reader" })
+      .exactOptional()
+      .describe(`File that lists what is revoked: ${REVOCATION_KEYS.join(", ")}`),
+    journal: text()
+      .transform(absolute)
+      .exactOptional()
+      .describe(
+        "File that keeps logouts and other revocations across restarts; its directory must be writable",
       ),
-    })
-    .prefault({})
-    .describe("Revocation of tokens before their exp");
+    logout: z
+      .boolean()
+      .exactOptional()
+      .describe(
+        "Whether POST /api/logout revokes the token that it carries; default: true with browser, else false",
+      ),
+    users: flag(true).describe(
+      "Whether removing or disabling a user revokes the tokens that Sallyport issued to that user",
+    ),
+  });
 }
 
 /** What happens to open connections when a token ends. */
 function streamsSection() {
-  return z
-    .strictObject({
-      endWithToken: flag(true).describe(
-        "Whether they end with their token: WebSockets, downloads, uploads, event streams",
-      ),
-      grace: duration({ min: 0, max: 3_600_000 })
-        .prefault("0s")
-        .describe("How long they may continue after exp; never after a revocation"),
-    })
-    .prefault({})
-    .describe("What happens to open requests and WebSockets when their token ends");
+  return settings("What happens to open requests and WebSockets when their token ends", {
+    endWithToken: flag(true).describe(
+      "Whether they end with their token: WebSockets, downloads, uploads, event streams",
+    ),
+    grace: duration({ min: 0, max: 3_600_000 })
+      .prefault("0s")
+      .describe("How long they may continue after exp; never after a revocation"),
+  });
 }
 
-export function tokensSection() {
-  return z
-    .strictObject({
-      issuer: text().default(OWN_ISSUER).describe("iss of the tokens that Sallyport signs"),
-      audience: text().default(AUDIENCE).describe("aud of the tokens that Sallyport signs"),
-      lifetime: wholeSeconds({ min: 1_000, max: ONE_YEAR })
-        .prefault("5h")
-        .describe("Time from iat to exp; nothing extends a token"),
-      algorithm: z
-        .enum(SIGNING_ALGORITHMS)
-        .default(ALGORITHM)
-        .describe("Signature algorithm of issued tokens"),
-      keys: filePath({ kind: "directory", readAgainBy: "reader" })
-        .exactOptional()
-        .describe(
-          "Directory of PEM or JWK files; without it, Sallyport generates a key at start and warns",
-        ),
-      cache: tokenCache(),
-      jwks: z
-        .strictObject({
-          publish: flag(false).describe(
-            "Whether the main listener serves them, too, without a token",
-          ),
-        })
-        .prefault({})
-        .describe(
-          "The public keys at /.well-known/jwks.json; the admin listener always serves them",
-        ),
-      revocation: revocationSection(),
-      streams: streamsSection(),
-      assertion: assertionSection(),
-      trusted: z.array(trusted()).default([]).describe("Other issuers whose tokens are accepted"),
-      maxBytes: size({ min: 256, max: 1024 ** 2 })
-        .prefault("8KiB")
-        .describe("Maximum size of a token"),
-      errorDescription: flag(false).describe(
-        "Whether a 401 says why a token was refused: error_description (RFC 6750 §3)",
+function tokensSection() {
+  return settings("How tokens are signed, and which tokens are accepted", {
+    issuer: text().default(OWN_ISSUER).describe("iss of the tokens that Sallyport signs"),
+    audience: text().default(AUDIENCE).describe("aud of the tokens that Sallyport signs"),
+    lifetime: wholeSeconds({ min: 1_000, max: ONE_YEAR })
+      .prefault("5h")
+      .describe("Time from iat to exp; nothing extends a token"),
+    algorithm: z
+      .enum(SIGNING_ALGORITHMS)
+      .default(ALGORITHM)
+      .describe("Signature algorithm of issued tokens"),
+    keys: filePath({ kind: "directory", readAgainBy: "reader" })
+      .exactOptional()
+      .describe(
+        "Directory of PEM or JWK files; without it, Sallyport generates a key at start and warns",
       ),
-    })
-    .prefault({})
-    .describe("How tokens are signed, and which tokens are accepted");
+    cache: tokenCache(),
+    jwks: settings(
+      "The public keys at /.well-known/jwks.json; the admin listener always serves them",
+      {
+        publish: flag(false).describe(
+          "Whether the main listener serves them, too, without a token",
+        ),
+      },
+    ),
+    revocation: revocationSection(),
+    streams: streamsSection(),
+    assertion: assertionSection(),
+    trusted: z.array(trusted()).default([]).describe("Other issuers whose tokens are accepted"),
+    maxBytes: size({ min: 256, max: 1024 ** 2 })
+      .prefault("8KiB")
+      .describe("Maximum size of a token"),
+    errorDescription: flag(false).describe(
+      "Whether a 401 says why a token was refused: error_description (RFC 6750 §3)",
+    ),
+  });
 }
 
 /** The claims that an assertion sets itself, and those that would change how it is interpreted. */

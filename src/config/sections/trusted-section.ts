@@ -14,7 +14,7 @@ import {
 } from "../fields.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
 import { TOKEN_CHECKS, type TokenCheckName } from "../../tokens/remote/token-check-kinds.ts";
-import type { KeySetAddress, TrustedIssuer } from "../../tokens/trusted/trusted-key-file.ts";
+import type { KeySetAddress, TrustedIssuer } from "../../tokens/trusted/trusted-keys.ts";
 import { isSafeRemoteUrl } from "../../lib/http/remote-request.ts";
 import { listAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
 

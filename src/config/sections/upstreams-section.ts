@@ -1,6 +1,6 @@
 import { isIP, isIPv6 } from "node:net";
 import { z } from "zod";
-import { duration, entryName, filePath, isHost, refuse, whole } from "../fields.ts";
+import { duration, entryName, filePath, isHost, refuse, whole, settings } from "../fields.ts";
 import { BALANCES } from "../../upstream/pool/balancers.ts";
 import {
   listAt,
@@ -8,13 +8,13 @@ import {
   mappingAt,
   ofEachUpstream,
   type PathProblem,
-  type Section,
   textAt,
 } from "../written.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 
 /** The section `upstreams`. */
-export const upstreams: Section = {
+export const upstreams = {
+  schema: upstreamsSection,
   rules: [certificateProblems, protocolProblems, resolveProblems].map(ofEachUpstream),
 };
 
@@ -87,18 +87,15 @@ function upstreamTls() {
 }
 
 function queue() {
-  return z
-    .strictObject({
-      length: whole(0, 100_000)
-        .default(64)
-        .describe("Requests that may wait for a connection; further ones get 503"),
-      timeout: duration().prefault("1s").describe("Maximum wait, after which a request gets 503"),
-    })
-    .prefault({})
-    .describe("Queue for requests that arrive while all connections are in use");
+  return settings("Queue for requests that arrive while all connections are in use", {
+    length: whole(0, 100_000)
+      .default(64)
+      .describe("Requests that may wait for a connection; further ones get 503"),
+    timeout: duration().prefault("1s").describe("Maximum wait, after which a request gets 503"),
+  });
 }
 
-export function upstreamsSection() {
+function upstreamsSection() {
   const upstream = z.strictObject({
     targets: z
       .array(z.union([target(), weightedTarget()]))
@@ -108,21 +105,15 @@ export function upstreamsSection() {
     tls: upstreamTls().exactOptional().describe("TLS for https targets"),
     connections: whole(1, 65_535).default(256).describe("Maximum connections to each target"),
     queue: queue(),
-    timeouts: z
-      .strictObject({
-        connect: duration().prefault("5s").describe("Time to connect"),
-        response: duration().prefault("60s").describe("Time until the response head arrives"),
-        idle: duration().prefault("5m").describe("Maximum silence within a body"),
-      })
-      .prefault({})
-      .describe("Time limits for the backend"),
-    websocket: z
-      .strictObject({
-        handshake: duration().prefault("10s").describe("Time until the backend switches protocols"),
-        idle: duration().prefault("5m").describe("Maximum silence on an open WebSocket"),
-      })
-      .prefault({})
-      .describe("Time limits for WebSockets"),
+    timeouts: settings("Time limits for the backend", {
+      connect: duration().prefault("5s").describe("Time to connect"),
+      response: duration().prefault("60s").describe("Time until the response head arrives"),
+      idle: duration().prefault("5m").describe("Maximum silence within a body"),
+    }),
+    websocket: settings("Time limits for WebSockets", {
+      handshake: duration().prefault("10s").describe("Time until the backend switches protocols"),
+      idle: duration().prefault("5m").describe("Maximum silence on an open WebSocket"),
+    }),
   });
   return z
     .record(entryName(), upstream.transform(withWeights))

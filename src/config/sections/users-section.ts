@@ -1,22 +1,14 @@
 import { z } from "zod";
-import { duration, filePath, flag, text, whole } from "../fields.ts";
+import { duration, filePath, flag, text, whole, settings } from "../fields.ts";
 import { LARGEST_USERS_FILE } from "../../credentials/stores/user-store.ts";
 import type { StoreKindName } from "../../credentials/stores/store-kinds.ts";
 import { POINTER } from "../../credentials/stores/http/http-store.ts";
-import {
-  listAt,
-  type PathProblem,
-  repeated,
-  type Section,
-  textAt,
-  type Written,
-} from "../written.ts";
+import { listAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
 
 /** The section `users`: the settings of each kind of user store. */
-export const users: Section = { rules: [userProblems] };
+export const users = { schema: usersSection, rules: [userProblems] };
 
-/** The section `users`: the settings of each kind of user store. */
-export function usersSection() {
+function usersSection() {
   const file = store("file", {
     path: usersPath().describe(
       "The users file. Reloaded when it changes; if it is invalid, the old users stay",
@@ -190,16 +182,16 @@ function httpStore() {
       .refine(({ username, password }) => username !== password, "must be two different names")
       .prefault({})
       .describe("Names of the two fields in the body"),
-    status: z
-      .strictObject({
+    status: settings(
+      "What the status of the response means; with any other status, the login gets 503",
+      {
         success: statuses([200]).describe("The password is right"),
         wrong: statuses([401, 403]).describe(
           "Name or password is wrong; Sallyport asks no further store",
         ),
         unknown: statuses([]).describe("Nobody has this name; Sallyport asks the next store"),
-      })
-      .prefault({})
-      .describe("What the status of the response means; with any other status, the login gets 503"),
+      },
+    ),
     subject: pointer("/subject").describe(
       "JSON Pointer to the user's name in the response; default: the name from the login",
     ),

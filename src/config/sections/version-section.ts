@@ -5,16 +5,15 @@ import {
   type Environment,
   NO_UPSTREAM,
   type PathProblem,
-  type Section,
   textAt,
   unknownName,
   type Written,
 } from "../written.ts";
 
 /** The section `version`. */
-export const version: Section = { rules: [versionProblems] };
+export const version = { schema: versionSection, rules: [versionProblems] };
 
-export function versionSection() {
+function versionSection() {
   return z
     .strictObject({
       text: z

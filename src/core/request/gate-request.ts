@@ -1,4 +1,4 @@
-import type { PathSpelling } from "../../lib/http/path/loose-path.ts";
+import type { PathSpelling } from "../../lib/http/path/canonical-path.ts";
 
 /** What all requests of one connection have in common. They share the object, so it can be a key. */
 export interface ClientConnection {

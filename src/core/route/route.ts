@@ -1,11 +1,10 @@
 import type { ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
-import type { Requirements } from "../../policy/authorize.ts";
-import type { NetworkRule } from "../../policy/network-rule.ts";
+import type { NetworkRule, Requirements } from "../../policy/authorize.ts";
 import type { RateLimit } from "../../policy/rates/rate-limiter.ts";
 import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts";
 import type { HeaderModifier } from "../../upstream/headers/header-changes.ts";
 import type { GateRequest } from "../request/gate-request.ts";
-import type { PathSpelling } from "../../lib/http/path/loose-path.ts";
+import type { PathSpelling } from "../../lib/http/path/canonical-path.ts";
 import type { TokenPlaces } from "../request/token-place.ts";
 import { Automaton, commonText } from "../../lib/automaton/automaton.ts";
 import { parseExpression } from "../../lib/automaton/expression.ts";

@@ -160,21 +160,6 @@ function partsOf(value: string, separator: string | RegExp): string[] {
     .map((part) => part.trim());
 }
 
-/**
- * Returns the value of a header that occurs exactly once, else undefined: of two fields, another reader could use the
- * other one.
- */
-export function onlyValue(rawHeaders: readonly string[], name: string): string | undefined {
-  let found: string | undefined;
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const sent = rawHeaders[i] ?? "";
-    if (sent.length !== name.length || sent.toLowerCase() !== name) continue;
-    if (found !== undefined) return undefined;
-    found = rawHeaders[i + 1];
-  }
-  return found;
-}
-
 /** The cookies of a `Cookie` field (RFC 6265 §4.2), unchanged: names keep their case, values their quotes. */
 
 /**

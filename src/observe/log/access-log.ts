@@ -4,7 +4,7 @@ import type { AccessFields, LoggedRequest, Outcome } from "../../core/request/ou
 import type { Clock } from "../../lib/clock.ts";
 import type { RecentLog } from "../recent/recent-log.ts";
 import { LineBytes } from "./line-bytes.ts";
-import { maskText, maskTokens, namesSecret } from "./redaction.ts";
+import { maskText, maskTokens } from "./redaction.ts";
 import type { ClaimValue } from "../../core/request/identity.ts";
 
 /** The maximum length of a logged value, in characters; longer ones are truncated. */
@@ -15,9 +15,6 @@ const LONGEST = 512;
 const LOOKED_AT = 2 * LONGEST;
 
 const SOURCE = /^(header|claim):(.+)$/s;
-
-/** Headers that contain secrets although their names do not suggest it. */
-const SECRET_HEADERS = new Set(["sec-websocket-protocol", "signature", "x-amz-signature", "dpop"]);
 
 /** `Referer`, and headers such as `X-Original-URI`, in which proxies repeat the URL of the request. */
 const URL_HEADER = /^(?:referer|ping-(?:from|to))$|[-_](?:ur[il]|path|referrer)$/;
@@ -37,11 +34,6 @@ export function fieldSource(written: string): FieldSource | undefined {
   const [, kind, name] = SOURCE.exec(written) ?? [];
   if (name === undefined || (kind !== "header" && kind !== "claim")) return undefined;
   return { kind, name };
-}
-
-/** Whether a header contains a secret: credentials, cookies, keys, signatures. */
-export function isSecretHeader(name: string): boolean {
-  return SECRET_HEADERS.has(name.toLowerCase()) || namesSecret(name);
 }
 
 /**

@@ -1,6 +1,57 @@
 import { type Aggregator, Counter, Gauge, Registry } from "prom-client";
 import { LatencyHistogram } from "./event-metrics.ts";
-import { CodeCounts, Counts, crossed, LabelSet, type Sample } from "./series.ts";
+import { Counts, type Labels, LabelSet, type Sample } from "./series.ts";
+import { ERRORS } from "../../core/request/errors.ts";
+
+/** Methods whose rows expose `SERVER_ERRORS` from the start; those of other methods do after their first use. */
+const COMMON_METHODS: ReadonlySet<string | number> = new Set(["GET", "POST"]);
+
+/**
+ * The 5xx statuses of Sallyport's own responses. Their series exist at 0 from the start: a rate needs two samples, so
+ * it would miss an outage whose first error creates the series.
+ */
+const SERVER_ERRORS: readonly number[] = [
+  ...new Set(Object.values(ERRORS).map(({ status }): number => status)),
+].filter((status) => status >= 500);
+
+/** Returns the labels of all series of a metric with these sets of labels. */
+function crossed(sets: readonly LabelSet[]): Labels[] {
+  return sets.reduce<Labels[]>(
+    (all, { labels }) => all.flatMap((some) => labels.map((more) => ({ ...some, ...more }))),
+    [{}],
+  );
+}
+
+const CODES = 600;
+
+/**
+ * The counts of responses by series and status code. A series exposes the codes that have occurred. Codes outside
+ * 100–599 count as `other`, so that a backend cannot add series without limit.
+ */
+class CodeCounts {
+  readonly #codes: (Float64Array | undefined)[] = [];
+
+  add(index: number, code: number): void {
+    while (this.#codes.length <= index) this.#codes.push(undefined);
+    const codes = (this.#codes[index] ??= new Float64Array(CODES));
+    const slot = Number.isInteger(code) && code >= 100 && code < CODES ? code : 0;
+    codes[slot] = (codes[slot] ?? 0) + 1;
+  }
+
+  samples(series: readonly Labels[]): Sample[] {
+    return series.flatMap((labels, index) => {
+      const codes = [...(this.#codes[index] ?? [])];
+      const { method = "GET" } = labels;
+      const foreseen = codes.length > 0 || COMMON_METHODS.has(method) ? SERVER_ERRORS : [];
+      return [
+        ...foreseen.map((code): Sample => [{ ...labels, code }, 0]),
+        ...codes.flatMap((count, code): Sample[] =>
+          count > 0 ? [[{ ...labels, code: code === 0 ? "other" : code }, count]] : [],
+        ),
+      ];
+    });
+  }
+}
 
 type Values = number | undefined | readonly Sample[];
 

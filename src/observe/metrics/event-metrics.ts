@@ -2,24 +2,42 @@
 import { Histogram, type Registry } from "prom-client";
 import { type Observer, POSTPONED } from "../../core/observer.ts";
 import {
+  AUTH_REASONS,
   LOGIN_RESULTS,
   REFUSAL_REASONS,
+  STORE_RESULTS,
   STREAM_ENDS,
   UPSTREAM_ERROR_REASONS,
 } from "../../core/request/outcome.ts";
+import { REMOTE_CHECK_RESULTS } from "../../core/remote-check.ts";
+import { SHARED_OPERATIONS } from "../../core/shared-parts.ts";
 import { MIRROR_RESULTS } from "../../core/route/route.ts";
 import type { MetricDefinitions } from "./define-metrics.ts";
-import { AUTH_REFUSALS, METHODS } from "./label-words.ts";
 import { Counts, type Labels, LabelSet } from "./series.ts";
+import { defineLoads, type GaugeSources, type StoreState } from "./gauges.ts";
 import type { Exemplar } from "./metrics.ts";
 
+const AUTH_REFUSALS: readonly string[] = AUTH_REASONS.filter((reason) => reason !== "ok");
+
+/** All other methods count as `other`, because clients can choose any method. */
+export const METHODS: readonly string[] = [
+  "GET",
+  "HEAD",
+  "POST",
+  "PUT",
+  "PATCH",
+  "DELETE",
+  "OPTIONS",
+  "other",
+];
+
 /** Upper bounds in seconds: Prometheus' defaults, and two lower ones for responses without a backend. */
-export const REQUEST_BUCKETS: readonly number[] = [
+const REQUEST_BUCKETS: readonly number[] = [
   0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 
 /** Upper bounds in seconds; a password hash alone takes tens of milliseconds. */
-export const LOGIN_BUCKETS: readonly number[] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const LOGIN_BUCKETS: readonly number[] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 interface HistogramOptions {
   readonly name: string;
@@ -92,9 +110,9 @@ export class LatencyHistogram extends Histogram {
   }
 }
 
-export type Events<Name extends keyof Observer> = Pick<Observer, Name>;
+type Events<Name extends keyof Observer> = Pick<Observer, Name>;
 
-export function requestMetrics(define: MetricDefinitions, routes: LabelSet) {
+function requestMetrics(define: MetricDefinitions, routes: LabelSet) {
   const methods = new LabelSet(["method"], METHODS);
   const noRoute = routes.indexOf("none") ?? 0;
   const otherMethod = methods.indexOf("other") ?? 0;
@@ -129,9 +147,7 @@ export function requestMetrics(define: MetricDefinitions, routes: LabelSet) {
   return { events, inFlight: () => inFlight, exemplars: durations.exemplars };
 }
 
-export function decisionMetrics(
-  define: MetricDefinitions,
-): Events<"authDecided" | "requestRefused"> {
+function decisionMetrics(define: MetricDefinitions): Events<"authDecided" | "requestRefused"> {
   const denials = new LabelSet(["reason"], AUTH_REFUSALS);
   const allowed = AUTH_REFUSALS.length;
   const skipped = allowed + 1;
@@ -164,7 +180,7 @@ export function decisionMetrics(
   };
 }
 
-export function upstreamMetrics(
+function upstreamMetrics(
   define: MetricDefinitions,
   upstreams: LabelSet,
 ): Events<
@@ -211,10 +227,7 @@ export function upstreamMetrics(
   };
 }
 
-export function mirrorMetrics(
-  define: MetricDefinitions,
-  mirrors: LabelSet,
-): Events<"requestMirrored"> {
+function mirrorMetrics(define: MetricDefinitions, mirrors: LabelSet): Events<"requestMirrored"> {
   const help = "Copies of requests to a mirror, by result.";
   return {
     requestMirrored: define.table("mirrored_requests_total", help, mirrors, {
@@ -224,7 +237,7 @@ export function mirrorMetrics(
 }
 
 /** Counts what else clients do: connections, tokens, logins, streams. */
-export function clientMetrics(
+function clientMetrics(
   define: MetricDefinitions,
 ): Events<"connectionsPostponed" | "tokenCache" | "tokenIssued" | "loginFinished" | "streamEnded"> {
   const connectionsPostponed = define.words(
@@ -255,4 +268,129 @@ export function clientMetrics(
       { reason: STREAM_ENDS },
     ),
   };
+}
+
+/** Counts what user stores answer. Unknown stores are not counted; the same goes for the checks of other servers. */
+function storeMetrics(
+  define: MetricDefinitions,
+  stores: LabelSet,
+  sources: GaugeSources,
+): Events<"storeAnswered" | "outdatedHashUsed"> {
+  const answered = define.table(
+    "user_store_requests_total",
+    "Password checks by a user store.",
+    stores,
+    { result: STORE_RESULTS },
+  );
+  const durationsHelp = "Duration of these checks.";
+  const durations = define.durations(
+    "user_store_request_duration_seconds",
+    durationsHelp,
+    LOGIN_BUCKETS,
+    stores,
+  );
+  const outdatedHashUsed = define.names(
+    "logins_with_outdated_hash_total",
+    "Logins by an outdated password hash.",
+    stores,
+  );
+  const gauge = (name: string, help: string, part: keyof StoreState): void => {
+    const read = () => stores.samples((store) => sources.storeState(store)[part]);
+    define.gauge(name, help, "sum", read, stores.names);
+  };
+  gauge("user_store_connections", "Open connections to a user store.", "connections");
+  gauge("users_with_outdated_hash", "Users with an outdated password hash.", "outdated");
+  return {
+    outdatedHashUsed,
+    storeAnswered(store, result, seconds) {
+      answered(store, result);
+      durations.record(stores.indexOf(store), seconds);
+    },
+  };
+}
+
+/** @param checks the kind and the name of each. */
+function remoteMetrics(define: MetricDefinitions, checks: LabelSet): Events<"remoteChecked"> {
+  const checked = define.table("remote_checks_total", "Checks by other servers.", checks, {
+    result: REMOTE_CHECK_RESULTS,
+  });
+  const durations = define.durations(
+    "remote_check_duration_seconds",
+    "Duration of these checks.",
+    REQUEST_BUCKETS,
+    checks,
+  );
+  return {
+    remoteChecked({ kind, name }, result, seconds) {
+      const check = `${kind} ${name}`;
+      checked(check, result);
+      if (seconds !== undefined) durations.record(checks.indexOf(check), seconds);
+    },
+  };
+}
+
+/** Only the main thread uses the state server; the others never count anything. */
+function sharedStateMetrics(
+  define: MetricDefinitions,
+  sources: GaugeSources,
+): Events<"sharedStateAsked"> {
+  const operations = new LabelSet(["operation"], SHARED_OPERATIONS);
+  const asked = define.table(
+    "shared_state_operations_total",
+    "Requests to the state server of all replicas.",
+    operations,
+    { result: ["ok", "failed"] },
+  );
+  const durations = define.durations(
+    "shared_state_operation_duration_seconds",
+    "Duration of these requests.",
+    REQUEST_BUCKETS,
+    operations,
+  );
+  define.readCounter(
+    "shared_state_lost_attempts_total",
+    "Login attempts not published to other replicas.",
+    () => sources.sharedState()?.lost ?? 0,
+  );
+  define.gauge("shared_state_up", "1 while the state server can be used.", "max", () => {
+    const current = sources.sharedState();
+    return current && Number(current.up);
+  });
+  return {
+    sharedStateAsked(operation, successful, seconds) {
+      asked(operation, successful ? "ok" : "failed");
+      if (seconds !== undefined) durations.record(operations.indexOf(operation), seconds);
+    },
+  };
+}
+
+/** The names that label what is counted. */
+type LabelSets = Readonly<
+  Record<"routes" | "upstreams" | "stores" | "mirrors" | "checks", LabelSet>
+>;
+
+/** Defines the metrics of all events, in the order in which they are written. */
+export function eventMetrics(
+  define: MetricDefinitions,
+  { routes, upstreams, stores, mirrors, checks }: LabelSets,
+  gauges: GaugeSources,
+  logLinesDropped: () => number,
+) {
+  const { events, inFlight, exemplars } = requestMetrics(define, routes);
+  const decisions = decisionMetrics(define);
+  const droppedHelp = "Log lines dropped because the reader was too slow.";
+  define.readCounter("log_lines_dropped_total", droppedHelp, logLinesDropped);
+  const backends = upstreamMetrics(define, upstreams);
+  defineLoads(define, upstreams, gauges);
+  const observer: Observer = {
+    ...events,
+    ...decisions,
+    ...backends,
+    ...storeMetrics(define, stores, gauges),
+    ...mirrorMetrics(define, mirrors),
+    ...remoteMetrics(define, checks),
+    ...clientMetrics(define),
+    ...sharedStateMetrics(define, gauges),
+  };
+  return { observer, inFlight, exemplars };
 }

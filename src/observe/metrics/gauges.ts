@@ -62,8 +62,113 @@ export interface GaugeSetters {
   certificateNotAfter(seconds: number): void;
 }
 
+/** Defines the load of each upstream. */
+export function defineLoads(
+  define: MetricDefinitions,
+  upstreams: LabelSet,
+  sources: GaugeSources,
+): void {
+  const load = (name: string, help: string, part: keyof UpstreamLoad): void => {
+    const read = () => upstreams.samples((upstream) => sources.upstreamLoad(upstream)[part]);
+    define.gauge(name, help, "sum", read, upstreams.names);
+  };
+  load("upstream_requests_in_flight", "Requests in progress at the backends.", "inFlight");
+  load("upstream_queue_length", "Requests that wait for a connection.", "waiting");
+  load("upstream_targets", "Known targets.", "targets");
+  load("upstream_targets_left_out", "Targets that are currently not used.", "leftOut");
+}
+
+/** Defines the metrics of the keys of trusted issuers. If threads differ, the worst value counts. */
+function defineIssuers(define: MetricDefinitions, sources: GaugeSources): void {
+  const byIssuer = (
+    name: string,
+    help: string,
+    read: (issuer: IssuerState) => number | undefined,
+  ): void => {
+    const samples = () =>
+      sources.issuers().flatMap((each): Sample[] => {
+        const value = read(each);
+        return value === undefined ? [] : [[{ issuer: each.issuer }, value]];
+      });
+    define.gauge(name, help, "min", samples, ["issuer"]);
+  };
+  byIssuer(
+    "trusted_keys_usable",
+    "1 while tokens of the trusted issuer can be verified.",
+    ({ usable }) => Number(usable),
+  );
+  byIssuer(
+    "trusted_keys_fetched_timestamp_seconds",
+    "When the keys of the issuer were last fetched.",
+    ({ fetches }) => fetches?.fetchedAt && fetches.fetchedAt / 1000,
+  );
+  define.readCounter(
+    "trusted_keys_fetches_total",
+    "Fetches of the keys of the issuer.",
+    () =>
+      sources.issuers().flatMap(({ issuer, fetches }): Sample[] =>
+        fetches === undefined
+          ? []
+          : [
+              [{ issuer, result: "success" }, fetches.succeeded],
+              [{ issuer, result: "failure" }, fetches.failed],
+            ],
+      ),
+    ["issuer", "result"],
+  );
+}
+
+/** Defines the state of each target; each address of a resolved name is a target. */
+function defineTargets(define: MetricDefinitions, sources: GaugeSources): void {
+  const read = async () =>
+    (await sources.targets()).map((target): Sample => {
+      const { upstream, target: address, protocol, negotiated = protocol, state } = target;
+      return [{ upstream, target: address, protocol: negotiated }, Number(state === "available")];
+    });
+  const help = "1 while the target is used, 0 while it is left out.";
+  const labels = ["upstream", "target", "protocol"];
+  define.gauge("upstream_target_available", help, "min", read, labels);
+}
+
+/** Defines the gauges that change when an event occurs. */
+function defineReloads(define: MetricDefinitions, startedMs: number): GaugeSetters {
+  let successful = true;
+  let succeededMs = startedMs;
+  let notAfter: number | undefined;
+  define.gauge("config_last_reload_successful", "1 if the last reload succeeded.", "min", () =>
+    Number(successful),
+  );
+  define.gauge(
+    "config_last_reload_success_timestamp_seconds",
+    "When the current configuration was read.",
+    "max",
+    () => succeededMs / 1000,
+  );
+  return {
+    configReloaded(ok, atMs) {
+      successful = ok;
+      if (ok) succeededMs = atMs;
+    },
+    certificateNotAfter(seconds) {
+      const first = notAfter === undefined;
+      notAfter = seconds;
+      if (!first) return;
+      define.gauge(
+        "tls_certificate_not_after_timestamp_seconds",
+        "When the served certificate expires.",
+        "min",
+        () => notAfter,
+      );
+    },
+  };
+}
+
 /** Defines the gauges of a process or thread, except those of its routes, upstreams and stores. */
-export function defineGauges(define: MetricDefinitions, sources: GaugeSources): void {
+export function defineGauges(
+  define: MetricDefinitions,
+  sources: GaugeSources,
+  startedMs: number,
+): GaugeSetters {
   define.gauge("token_cache_entries", "Verified tokens in the cache.", "sum", () =>
     sources.tokenCacheEntries(),
   );
@@ -112,105 +217,7 @@ export function defineGauges(define: MetricDefinitions, sources: GaugeSources): 
     "max",
     () => sources.workers().alive,
   );
-}
-
-/** Defines the load of each upstream. */
-export function defineLoads(
-  define: MetricDefinitions,
-  upstreams: LabelSet,
-  sources: GaugeSources,
-): void {
-  const load = (name: string, help: string, part: keyof UpstreamLoad): void => {
-    const read = () => upstreams.samples((upstream) => sources.upstreamLoad(upstream)[part]);
-    define.gauge(name, help, "sum", read, upstreams.names);
-  };
-  load("upstream_requests_in_flight", "Requests in progress at the backends.", "inFlight");
-  load("upstream_queue_length", "Requests that wait for a connection.", "waiting");
-  load("upstream_targets", "Known targets.", "targets");
-  load("upstream_targets_left_out", "Targets that are currently not used.", "leftOut");
-}
-
-/** Defines the metrics of the keys of trusted issuers. If threads differ, the worst value counts. */
-export function defineIssuers(define: MetricDefinitions, sources: GaugeSources): void {
-  const byIssuer = (
-    name: string,
-    help: string,
-    read: (issuer: IssuerState) => number | undefined,
-  ): void => {
-    const samples = () =>
-      sources.issuers().flatMap((each): Sample[] => {
-        const value = read(each);
-        return value === undefined ? [] : [[{ issuer: each.issuer }, value]];
-      });
-    define.gauge(name, help, "min", samples, ["issuer"]);
-  };
-  byIssuer(
-    "trusted_keys_usable",
-    "1 while tokens of the trusted issuer can be verified.",
-    ({ usable }) => Number(usable),
-  );
-  byIssuer(
-    "trusted_keys_fetched_timestamp_seconds",
-    "When the keys of the issuer were last fetched.",
-    ({ fetches }) => fetches?.fetchedAt && fetches.fetchedAt / 1000,
-  );
-  define.readCounter(
-    "trusted_keys_fetches_total",
-    "Fetches of the keys of the issuer.",
-    () =>
-      sources.issuers().flatMap(({ issuer, fetches }): Sample[] =>
-        fetches === undefined
-          ? []
-          : [
-              [{ issuer, result: "success" }, fetches.succeeded],
-              [{ issuer, result: "failure" }, fetches.failed],
-            ],
-      ),
-    ["issuer", "result"],
-  );
-}
-
-/** Defines the state of each target; each address of a resolved name is a target. */
-export function defineTargets(define: MetricDefinitions, sources: GaugeSources): void {
-  const read = async () =>
-    (await sources.targets()).map((target): Sample => {
-      const { upstream, target: address, protocol, negotiated = protocol, state } = target;
-      return [{ upstream, target: address, protocol: negotiated }, Number(state === "available")];
-    });
-  const help = "1 while the target is used, 0 while it is left out.";
-  const labels = ["upstream", "target", "protocol"];
-  define.gauge("upstream_target_available", help, "min", read, labels);
-}
-
-/** Defines the gauges that change when an event occurs. */
-export function defineReloads(define: MetricDefinitions, startedMs: number): GaugeSetters {
-  let successful = true;
-  let succeededMs = startedMs;
-  let notAfter: number | undefined;
-  define.gauge("config_last_reload_successful", "1 if the last reload succeeded.", "min", () =>
-    Number(successful),
-  );
-  define.gauge(
-    "config_last_reload_success_timestamp_seconds",
-    "When the current configuration was read.",
-    "max",
-    () => succeededMs / 1000,
-  );
-  return {
-    configReloaded(ok, atMs) {
-      successful = ok;
-      if (ok) succeededMs = atMs;
-    },
-    certificateNotAfter(seconds) {
-      const first = notAfter === undefined;
-      notAfter = seconds;
-      if (!first) return;
-      define.gauge(
-        "tls_certificate_not_after_timestamp_seconds",
-        "When the served certificate expires.",
-        "min",
-        () => notAfter,
-      );
-    },
-  };
+  defineIssuers(define, sources);
+  defineTargets(define, sources);
+  return defineReloads(define, startedMs);
 }

@@ -1,33 +1,12 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { AggregatorRegistry, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { Observer } from "../../core/observer.ts";
-import { REMOTE_CHECK_RESULTS, type RemoteCheckName } from "../../core/remote-check.ts";
+import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { MetricDefinitions } from "./define-metrics.ts";
-import {
-  clientMetrics,
-  decisionMetrics,
-  type Events,
-  LOGIN_BUCKETS,
-  mirrorMetrics,
-  REQUEST_BUCKETS,
-  requestMetrics,
-  upstreamMetrics,
-} from "./event-metrics.ts";
-import {
-  defineGauges,
-  defineIssuers,
-  defineLoads,
-  defineReloads,
-  defineTargets,
-  type GaugeSetters,
-  GaugeSources,
-  type StoreState,
-} from "./gauges.ts";
-import { OWN_ROUTES } from "./label-words.ts";
-import { LabelSet, type Sample } from "./series.ts";
-import { STORE_RESULTS } from "../../core/request/outcome.ts";
-import { SHARED_OPERATIONS } from "../../core/shared-parts.ts";
+import { eventMetrics } from "./event-metrics.ts";
+import { defineGauges, type GaugeSetters, GaugeSources } from "./gauges.ts";
+import { LabelSet, OWN_ROUTES, type Sample } from "./series.ts";
 
 /**
  * A resolution, in milliseconds, that in effect disables the timer of prom-client's own histogram: a timer of 10 ms
@@ -139,27 +118,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const mirrors = new LabelSet(["upstream"], options.mirrors ?? []);
   const checks = new LabelSet(["kind", "name"], valuesOf(options.checks));
 
-  const requests = requestMetrics(define, routes);
-  const decisions = decisionMetrics(define);
-  const droppedHelp = "Log lines dropped because the reader was too slow.";
-  define.readCounter("log_lines_dropped_total", droppedHelp, logLinesDropped);
-  const backends = upstreamMetrics(define, upstreams);
-  defineLoads(define, upstreams, gauges);
-  const observer: Observer = {
-    ...requests.events,
-    ...decisions,
-    ...backends,
-    ...storeMetrics(define, stores, gauges),
-    ...mirrorMetrics(define, mirrors),
-    ...remoteMetrics(define, checks),
-    ...clientMetrics(define),
-    ...sharedStateMetrics(define, gauges),
-  };
-  define.gauge("http_requests_in_flight", "Requests in progress.", "sum", requests.inFlight);
-  defineGauges(define, gauges);
-  defineIssuers(define, gauges);
-  defineTargets(define, gauges);
-  const setters = defineReloads(define, clock.now());
+  const sets = { routes, upstreams, stores, mirrors, checks };
+  const { observer, inFlight, exemplars } = eventMetrics(define, sets, gauges, logLinesDropped);
+  define.gauge("http_requests_in_flight", "Requests in progress.", "sum", inFlight);
+  const setters = defineGauges(define, gauges, clock.now());
   const build: Sample = [{ version, node: process.versions.node }, 1];
   const buildHelp = "Always 1; the labels describe the running version.";
   define.gauge("build_info", buildHelp, "first", () => [build], ["version", "node"]);
@@ -174,7 +136,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       checks.add(valuesOf(series.checks));
       mirrors.add(series.mirrors ?? []);
     },
-    ...expositionOf(define.registry, processRegistry(options), requests.exemplars),
+    ...expositionOf(define.registry, processRegistry(options), exemplars),
   };
 }
 
@@ -210,101 +172,6 @@ function processRegistry(options: Pick<MetricsOptions, "process">): Registry {
   measureEventLoop(registry);
   for (const name of MISNAMED) registry.removeSingleMetric(name);
   return registry;
-}
-
-/** The metrics of other servers: user stores, checks, the state server. Unknown stores and checks are not counted. */
-
-function storeMetrics(
-  define: MetricDefinitions,
-  stores: LabelSet,
-  sources: GaugeSources,
-): Events<"storeAnswered" | "outdatedHashUsed"> {
-  const answered = define.table(
-    "user_store_requests_total",
-    "Password checks by a user store.",
-    stores,
-    { result: STORE_RESULTS },
-  );
-  const durationsHelp = "Duration of these checks.";
-  const durations = define.durations(
-    "user_store_request_duration_seconds",
-    durationsHelp,
-    LOGIN_BUCKETS,
-    stores,
-  );
-  const outdatedHashUsed = define.names(
-    "logins_with_outdated_hash_total",
-    "Logins by an outdated password hash.",
-    stores,
-  );
-  const gauge = (name: string, help: string, part: keyof StoreState): void => {
-    const read = () => stores.samples((store) => sources.storeState(store)[part]);
-    define.gauge(name, help, "sum", read, stores.names);
-  };
-  gauge("user_store_connections", "Open connections to a user store.", "connections");
-  gauge("users_with_outdated_hash", "Users with an outdated password hash.", "outdated");
-  return {
-    outdatedHashUsed,
-    storeAnswered(store, result, seconds) {
-      answered(store, result);
-      durations.record(stores.indexOf(store), seconds);
-    },
-  };
-}
-
-/** @param checks the kind and the name of each. */
-function remoteMetrics(define: MetricDefinitions, checks: LabelSet): Events<"remoteChecked"> {
-  const checked = define.table("remote_checks_total", "Checks by other servers.", checks, {
-    result: REMOTE_CHECK_RESULTS,
-  });
-  const durations = define.durations(
-    "remote_check_duration_seconds",
-    "Duration of these checks.",
-    REQUEST_BUCKETS,
-    checks,
-  );
-  return {
-    remoteChecked({ kind, name }, result, seconds) {
-      const check = `${kind} ${name}`;
-      checked(check, result);
-      if (seconds !== undefined) durations.record(checks.indexOf(check), seconds);
-    },
-  };
-}
-
-/** Only the main thread uses the state server; the others never count anything. */
-function sharedStateMetrics(
-  define: MetricDefinitions,
-  sources: GaugeSources,
-): Events<"sharedStateAsked"> {
-  const operations = new LabelSet(["operation"], SHARED_OPERATIONS);
-  const asked = define.table(
-    "shared_state_operations_total",
-    "Requests to the state server of all replicas.",
-    operations,
-    { result: ["ok", "failed"] },
-  );
-  const durations = define.durations(
-    "shared_state_operation_duration_seconds",
-    "Duration of these requests.",
-    REQUEST_BUCKETS,
-    operations,
-  );
-  define.readCounter(
-    "shared_state_lost_attempts_total",
-    "Login attempts not published to other replicas.",
-    () => sources.sharedState()?.lost ?? 0,
-  );
-  define.gauge("shared_state_up", "1 while the state server can be used.", "max", () => {
-    const current = sources.sharedState();
-    return current && Number(current.up);
-  });
-  return {
-    sharedStateAsked(operation, successful, seconds) {
-      asked(operation, successful ? "ok" : "failed");
-      if (seconds !== undefined) durations.record(operations.indexOf(operation), seconds);
-    },
-  };
 }
 
 /** A request that serves as an example of those in a bucket. */

@@ -1,5 +1,10 @@
 import { AggregatorRegistry } from "prom-client";
-import { COMMON_METHODS, SERVER_ERRORS } from "./label-words.ts";
+
+/** The `route` labels of our own endpoints, and of requests without a route. */
+export const OWN_ROUTES: readonly string[] = [
+  ...["authenticate", "logout", "version", "jwks", "preflight", "none"],
+  ...["sign_in", "sign_in_provider", "sign_out", "browser_session", "provider_logout"],
+];
 
 /** The result of `Metrics.json()`. */
 export type MetricObjects = readonly object[];
@@ -63,14 +68,6 @@ export class LabelSet<Value extends string = string> {
   }
 }
 
-/** Returns the labels of all series of a metric with these sets of labels. */
-export function crossed(sets: readonly LabelSet[]): Labels[] {
-  return sets.reduce<Labels[]>(
-    (all, { labels }) => all.flatMap((some) => labels.map((more) => ({ ...some, ...more }))),
-    [{}],
-  );
-}
-
 /**
  * The counts of a metric whose series are all known. prom-client reads them only on a scrape, because its own `inc`
  * hashes the labels.
@@ -88,36 +85,5 @@ export class Counts {
 
   samples(series: readonly Labels[]): Sample[] {
     return series.map((labels, index) => [labels, this.#counts[index] ?? 0]);
-  }
-}
-
-const CODES = 600;
-
-/**
- * The counts of responses by series and status code. A series exposes the codes that have occurred. Codes outside
- * 100–599 count as `other`, so that a backend cannot add series without limit.
- */
-export class CodeCounts {
-  readonly #codes: (Float64Array | undefined)[] = [];
-
-  add(index: number, code: number): void {
-    while (this.#codes.length <= index) this.#codes.push(undefined);
-    const codes = (this.#codes[index] ??= new Float64Array(CODES));
-    const slot = Number.isInteger(code) && code >= 100 && code < CODES ? code : 0;
-    codes[slot] = (codes[slot] ?? 0) + 1;
-  }
-
-  samples(series: readonly Labels[]): Sample[] {
-    return series.flatMap((labels, index) => {
-      const codes = [...(this.#codes[index] ?? [])];
-      const { method = "GET" } = labels;
-      const foreseen = codes.length > 0 || COMMON_METHODS.has(method) ? SERVER_ERRORS : [];
-      return [
-        ...foreseen.map((code): Sample => [{ ...labels, code }, 0]),
-        ...codes.flatMap((count, code): Sample[] =>
-          count > 0 ? [[{ ...labels, code: code === 0 ? "other" : code }, count]] : [],
-        ),
-      ];
-    });
   }
 }

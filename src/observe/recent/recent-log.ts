@@ -1,12 +1,12 @@
-import {
-  RECENT_MINUTES,
-  RECENT_REFUSALS,
-  type RecentEvents,
-  type RecentMinute,
-  type RecentRefusal,
-} from "../../core/recent.ts";
+import type { RecentEvents, RecentMinute, RecentRefusal } from "../../core/recent.ts";
 import type { LoginResult, Outcome, RefusalReason } from "../../core/request/outcome.ts";
 import { maskTokens } from "../log/redaction.ts";
+
+/** The number of minutes that are kept. */
+export const RECENT_MINUTES = 30;
+
+/** The number of refusals that are kept. */
+export const RECENT_REFUSALS = 50;
 
 const MINUTE_MS = 60_000;
 /** The maximum length of a text, in characters. */

@@ -13,7 +13,7 @@ import {
 } from "../../lib/http/node-http.ts";
 import { GateError } from "../../core/request/errors.ts";
 import { setPeerAddress } from "../../lib/node-internals/node-sockets.ts";
-import { parserErrorCode, parserReason } from "../listener/parser-refusal.ts";
+import { parserErrorCode, parserReason } from "../listener/client-error.ts";
 
 /** A query to explain a request. */
 interface ExplainQuery {

@@ -3,7 +3,7 @@ import type { Endpoint } from "../request/gate.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 
 /** The usual path of identity providers. */
-export const KEY_SET_PATH = "/.well-known/jwks.json";
+const KEY_SET_PATH = "/.well-known/jwks.json";
 
 /** In seconds. Shorter than the time between publishing a key and signing with it, so that caches have it by then. */
 const MAX_AGE_S = 60;
@@ -23,9 +23,9 @@ export function keySetPage(keys: PublicKeys): AdminPage {
   };
 }
 
-/** The public keys on the main listener, for everyone. Readers ignore the members of the envelope (RFC 7517 §5). */
-export function keySetEndpoint(keys: PublicKeys): Endpoint {
-  return {
+/** The public keys on the main listener, for everyone, with their path. Readers ignore the members of the envelope (RFC 7517 §5). */
+export function keySetEndpoint(keys: PublicKeys): readonly [string, Endpoint] {
+  const endpoint: Endpoint = {
     name: "jwks",
     methods: ["GET", "HEAD"],
     auth: "none",
@@ -38,4 +38,5 @@ export function keySetEndpoint(keys: PublicKeys): Endpoint {
       return { ...answer, headers };
     },
   };
+  return [KEY_SET_PATH, endpoint];
 }

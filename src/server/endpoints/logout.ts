@@ -5,7 +5,7 @@ import type { TokenPlaces } from "../../core/request/token-place.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 
-export const LOGOUT_PATH = "/api/logout";
+const LOGOUT_PATH = "/api/logout";
 
 /** Revokes the token of a caller; resolves when no thread accepts it any more. */
 export type LogOut = (caller: Identity, request: GateRequest) => Promise<void>;
@@ -28,8 +28,8 @@ export function logoutEndpoint({
   revoke,
   tokenFrom,
   fields = [],
-}: LogoutOptions): Endpoint {
-  return {
+}: LogoutOptions): readonly [string, Endpoint] {
+  const endpoint: Endpoint = {
     name: "logout",
     methods: ["POST", "DELETE"],
     auth: "required",
@@ -42,4 +42,5 @@ export function logoutEndpoint({
       return envelopeAnswer(200, envelope, { requestId: request.requestId, extra: fields });
     },
   };
+  return [LOGOUT_PATH, endpoint];
 }

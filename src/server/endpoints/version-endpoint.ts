@@ -6,11 +6,14 @@ import { VERSION_FORM, type VersionSource } from "../../core/version-source.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 
 /** The published interface specifies the first and uses the second in its example. */
-export const VERSION_PATHS = ["/api/v1/version", "/api/version"];
+const VERSION_PATHS = ["/api/v1/version", "/api/version"];
 
 /** `GET /api/v1/version`: the version of the API behind the sidecar, for callers with a valid token. */
-export function versionEndpoint(source: VersionSource, tokenFrom?: TokenPlaces): Endpoint {
-  return {
+export function versionEndpoint(
+  source: VersionSource,
+  tokenFrom?: TokenPlaces,
+): readonly (readonly [string, Endpoint])[] {
+  const endpoint: Endpoint = {
     name: "version",
     methods: ["GET", "HEAD"],
     auth: "required",
@@ -21,6 +24,7 @@ export function versionEndpoint(source: VersionSource, tokenFrom?: TokenPlaces):
       return envelopeAnswer(200, envelope, request);
     },
   };
+  return VERSION_PATHS.map((path) => [path, endpoint]);
 }
 
 /** Maximum number of bytes read from the file. */

@@ -1,6 +1,7 @@
-import type { Challenges } from "../request/gate.ts";
 import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
+import { randomBytes } from "node:crypto";
+import type { Challenges } from "../request/gate.ts";
 import type { BufferedBytes } from "../listener/connection-ledger.ts";
 import type { BufferHolder } from "../../core/request/transfer.ts";
 import type { ClientReading } from "../listener/reading/fair-reading.ts";
@@ -11,17 +12,38 @@ import { closeSession } from "../../lib/http/http2-ends.ts";
 import { cut, refuseUnderWay } from "../request/cut-request.ts";
 import { MAX_HEADER_FIELDS, SERVED_METHODS } from "../request/intake.ts";
 import type { Pipeline } from "../request/pipeline.ts";
-import {
-  asUpgrade,
-  headSize,
-  type Http2Head,
-  Http2Request,
-  opensWebSocket,
-  readHttp2Head,
-} from "./http2-request.ts";
+import { type Http2Head, Http2Request, readHttp2Head } from "./http2-request.ts";
 import { Http2Response } from "./http2-response.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
 import { trackMultiplexed } from "../request/tracked-response.ts";
+
+const KEY = "sec-websocket-key";
+
+const KEY_BYTES = 16;
+
+/** Whether a request opens a WebSocket on its stream (RFC 8441 §5). */
+function opensWebSocket({ isTunnel, protocol }: Http2Head): boolean {
+  return isTunnel && protocol?.toLowerCase() === "websocket";
+}
+
+/**
+ * Returns the same request in the form of HTTP/1.1: a GET that asks for an upgrade. Its key is generated, since HTTP/2 has
+ * none; a key that the client sent anyway has no meaning.
+ */
+function asUpgrade(head: Http2Head): Http2Head {
+  const fields = head.fields.filter((_, i, all) => all[i - (i % 2)] !== KEY);
+  const key = randomBytes(KEY_BYTES).toString("base64");
+  fields.push("connection", "Upgrade", "upgrade", "websocket", KEY, key);
+  return { ...head, method: "GET", fields };
+}
+
+/** Returns the size of a head as HTTP/1.1 would write it, in bytes. */
+function headSize(raw: readonly string[]): number {
+  // Two bytes after each name and each value.
+  let bytes = 2 * raw.length;
+  for (const text of raw) bytes += text.length;
+  return bytes;
+}
 
 /** What a client may do on one connection. */
 interface Http2Limits {

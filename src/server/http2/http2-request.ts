@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
-import { randomBytes } from "node:crypto";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { destroyStream, finishStream } from "../../lib/http/http2-ends.ts";
 import { valuesByName } from "./http2-response.ts";
@@ -105,8 +104,6 @@ export interface Http2Head {
   readonly refusal: GateError | undefined;
 }
 
-const KEY = "sec-websocket-key";
-const KEY_BYTES = 16;
 /** The characters of a target (RFC 9112 §3.2). nghttp2 accepts bytes above them, which Node's HTTP/1.1 parser refuses. */
 const TARGET = /^[!-~]*$/;
 
@@ -151,30 +148,6 @@ function targetFault(target: string): GateError | undefined {
 /** Whether `:authority` and `Host` name the same host (RFC 9113 §8.3.1). */
 function sameHost(authority: string | undefined, host: string | undefined): boolean {
   return authority === host || authority?.toLowerCase() === host?.toLowerCase();
-}
-
-/** Whether a request opens a WebSocket on its stream (RFC 8441 §5). */
-export function opensWebSocket({ isTunnel, protocol }: Http2Head): boolean {
-  return isTunnel && protocol?.toLowerCase() === "websocket";
-}
-
-/**
- * Returns the same request in the form of HTTP/1.1: a GET that asks for an upgrade. Its key is generated, since HTTP/2 has
- * none; a key that the client sent anyway has no meaning.
- */
-export function asUpgrade(head: Http2Head): Http2Head {
-  const fields = head.fields.filter((_, i, all) => all[i - (i % 2)] !== KEY);
-  const key = randomBytes(KEY_BYTES).toString("base64");
-  fields.push("connection", "Upgrade", "upgrade", "websocket", KEY, key);
-  return { ...head, method: "GET", fields };
-}
-
-/** Returns the size of a head as HTTP/1.1 would write it, in bytes. */
-export function headSize(raw: readonly string[]): number {
-  // Two bytes after each name and each value.
-  let bytes = 2 * raw.length;
-  for (const text of raw) bytes += text.length;
-  return bytes;
 }
 
 /** The request on a stream. */

@@ -20,9 +20,8 @@ import { refuseWrongCertificate, renewContext, type ServerTls } from "../tls/tls
 import { callEach } from "../../lib/async/isolation.ts";
 import { GateError } from "../../core/request/errors.ts";
 import { SERVED_METHODS } from "../request/intake.ts";
-import { createClientErrorHandler } from "./client-error.ts";
+import { createClientErrorHandler, refusePlainHttp } from "./client-error.ts";
 import { serializePipelined } from "./pipelining.ts";
-import { refusePlainHttp } from "./refuse-socket.ts";
 
 /**
  * The backlog of connections to accept; Linux caps it at `net.core.somaxconn`, 4,096 by default. Node accepts one

@@ -19,7 +19,7 @@ import type { Cors } from "../endpoints/cors.ts";
 import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
 import { bearerToken, refusalDescription, tokenIn } from "./request-token.ts";
 import type { IncomingRequest, UpgradeRequest } from "../../core/request/http-message.ts";
-import { admitsSpelling, pathReadings } from "../../lib/http/path/loose-path.ts";
+import { admitsSpelling, pathReadings } from "../../lib/http/path/canonical-path.ts";
 import { ambiguous } from "./intake.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
 

@@ -11,8 +11,7 @@ import {
   type GateRequest,
   mintGateRequest,
 } from "../../core/request/gate-request.ts";
-import { canonicalPath } from "../../lib/http/path/canonical-path.ts";
-import { loosePath } from "../../lib/http/path/loose-path.ts";
+import { canonicalPath, loosePath } from "../../lib/http/path/canonical-path.ts";
 import {
   clientNetwork,
   type Networks,

@@ -1,5 +1,6 @@
 import type {
   IncomingRequest,
+  OutgoingResponse,
   TrackedOutgoing,
   UpgradeRequest,
 } from "../../core/request/http-message.ts";
@@ -11,11 +12,48 @@ import type { Observer } from "../../core/observer.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
 import { Permit } from "../../core/request/permit.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { errorAnswer, forGrpc, send, tellRate } from "./write-answer.ts";
+import { errorAnswer, fieldsOf, forGrpc } from "./write-answer.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
 import { requestIdOf } from "./intake.ts";
 import { CLIENT_GONE, outcomeOf, RequestContext } from "./request-context.ts";
 import type { StreamEnds } from "./stream-ends.ts";
+import type { RateVerdict } from "../../policy/rates/rate-limiter.ts";
+import type { Route } from "../../core/route/route.ts";
+
+/**
+ * Sends an answer, unless one has already begun. Reads and discards the rest of the client's body for a while.
+ *
+ * @returns the number of body bytes sent.
+ */
+export function send(answer: Answer, request: IncomingRequest, response: TrackedOutgoing): number {
+  if (response.headersSent || response.destroyed) return 0;
+  response.whole = true;
+  if (answer.close) response.shouldKeepAlive = false;
+  response.writeHead(answer.status, fieldsOf(answer, response));
+  const body = request.method === "HEAD" ? "" : answer.body;
+  response.end(body);
+  if (answer.logged !== undefined) response.statusCode = answer.logged;
+  discardUnreadBody(request);
+  return Buffer.byteLength(body);
+}
+
+/**
+ * Sets the fields of draft-ietf-httpapi-ratelimit-headers-10 on any answer. `t` equals `Retry-After` on a refusal; otherwise
+ * it is the number of seconds until the whole burst is available again.
+ */
+function tellRate(
+  response: OutgoingResponse,
+  { name, rateLimit }: Route,
+  verdict: RateVerdict,
+): void {
+  if (rateLimit === undefined) return;
+  const { requests, withinMs } = rateLimit;
+  response.setHeader("RateLimit-Policy", `"${name}";q=${requests};w=${withinMs / 1000}`);
+  response.setHeader(
+    "RateLimit",
+    `"${name}";r=${verdict.remaining};t=${Math.ceil(verdict.waitMs / 1000)}`,
+  );
+}
 
 export interface PipelineOptions {
   /** Each request takes the current rules once, when its head has arrived. */

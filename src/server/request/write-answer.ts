@@ -1,15 +1,8 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import type {
-  IncomingRequest,
-  OutgoingResponse,
-  TrackedOutgoing,
-} from "../../core/request/http-message.ts";
+import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Answer } from "./gate.ts";
 import { errorRow, type GateError } from "../../core/request/errors.ts";
 import { grpcFields, grpcStatusOf, grpcTypeOf } from "../../core/request/grpc.ts";
-import { discardUnreadBody } from "../listener/discard-body.ts";
-import type { RateVerdict } from "../../policy/rates/rate-limiter.ts";
-import type { Route } from "../../core/route/route.ts";
 
 /** The name of this proxy in `Proxy-Status` (RFC 9209). */
 const PRODUCT = "sallyport";
@@ -100,23 +93,6 @@ export function forGrpc(answer: Answer, error: GateError, request: IncomingReque
   return { ...answer, status: 200, headers, body: "", logged: status };
 }
 
-/**
- * Sends an answer, unless one has already begun. Reads and discards the rest of the client's body for a while.
- *
- * @returns the number of body bytes sent.
- */
-export function send(answer: Answer, request: IncomingRequest, response: TrackedOutgoing): number {
-  if (response.headersSent || response.destroyed) return 0;
-  response.whole = true;
-  if (answer.close) response.shouldKeepAlive = false;
-  response.writeHead(answer.status, fieldsOf(answer, response));
-  const body = request.method === "HEAD" ? "" : answer.body;
-  response.end(body);
-  if (answer.logged !== undefined) response.statusCode = answer.logged;
-  discardUnreadBody(request);
-  return Buffer.byteLength(body);
-}
-
 /** Returns the fields of one of our own answers, with those that the configuration asks for on all of them. */
 export function fieldsOf({ headers }: Answer, { transfer }: TrackedOutgoing): string[] {
   const fields = [...headers, ...(transfer?.cors?.own ?? [])];
@@ -125,24 +101,6 @@ export function fieldsOf({ headers }: Answer, { transfer }: TrackedOutgoing): st
     (name, at) => at % 2 === 0 && name.toLowerCase() === "referrer-policy",
   );
   return decided ? fields : [...fields, "Referrer-Policy", "no-referrer"];
-}
-
-/**
- * Sets the fields of draft-ietf-httpapi-ratelimit-headers-10 on any answer. `t` equals `Retry-After` on a refusal; otherwise
- * it is the number of seconds until the whole burst is available again.
- */
-export function tellRate(
-  response: OutgoingResponse,
-  { name, rateLimit }: Route,
-  verdict: RateVerdict,
-): void {
-  if (rateLimit === undefined) return;
-  const { requests, withinMs } = rateLimit;
-  response.setHeader("RateLimit-Policy", `"${name}";q=${requests};w=${withinMs / 1000}`);
-  response.setHeader(
-    "RateLimit",
-    `"${name}";r=${verdict.remaining};t=${Math.ceil(verdict.waitMs / 1000)}`,
-  );
 }
 
 /** Sends a browser elsewhere. @param extra further fields, names and values alternating. */

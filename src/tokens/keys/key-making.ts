@@ -38,3 +38,8 @@ export async function makeNamedKey(algorithm: SigningAlgorithm): Promise<NamedKe
   const verifier = key.type === "private" ? createPublicKey(key) : key;
   return { kid: await calculateJwkThumbprint(verifier), key };
 }
+
+/** Returns the name of the file of a new key, which sorts by the day when it was made. */
+export function keyFileName(kid: string, nowMs: number): string {
+  return `${new Date(nowMs).toISOString().slice(0, 10)}-${kid.slice(0, 8)}.jwk`;
+}

@@ -92,20 +92,16 @@ export function keysAt(ring: KeyRing, nowMs: number): KeysInForce {
 }
 
 /**
- * Returns the keys of the previous ring that the new one lacks. They still verify what they signed recently.
- *
- * @param until when the last of what they signed has expired, in milliseconds since the epoch.
+ * `published`: will sign later. `signing`: signs new tokens. `verifying`: only verifies. `expired`: no longer verifies
+ * and can be retired.
  */
-export function departedKeys(before: KeyRing, ring: KeyRing, until: number): KeyRing {
-  const kept = new Set(ring.map(({ kid }) => kid));
-  return before
-    .filter(({ kid }) => !kept.has(kid))
-    .map((key) => ({ ...key, verifiesUntil: Math.min(key.verifiesUntil, until) }));
-}
+export type KeyState = "published" | "signing" | "verifying" | "expired";
 
-/** Returns the same keys without their private parts, so that they only verify. */
-export function verifyingOnly(ring: KeyRing): KeyRing {
-  return ring.map((key) => ({ ...key, key: key.verifier, canSign: false }));
+/** Returns the state of one key of a ring at a time. */
+export function stateOf(key: OwnKey, ring: KeyRing, nowMs: number): KeyState {
+  if (nowMs >= key.verifiesUntil) return "expired";
+  if (keysAt(ring, nowMs).signing?.kid === key.kid) return "signing";
+  return key.canSign && key.signsFrom > nowMs ? "published" : "verifying";
 }
 
 /** A public key as a JWK (RFC 7517 §4). */

@@ -1,7 +1,7 @@
 import { hash, type KeyObject } from "node:crypto";
 import { type AsymmetricAlgorithm, fits, type SigningAlgorithm, weaknessOf } from "./algorithms.ts";
 import { isJsonObject, jsonObjectIn } from "../../lib/text/strict-json.ts";
-import { keyFromJwk } from "./key-file.ts";
+import { keyFromJwk } from "./key-directory.ts";
 
 export interface JwkSet {
   readonly keys: readonly VerificationKey[];

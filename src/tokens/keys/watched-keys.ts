@@ -1,13 +1,152 @@
 import type { Change } from "../../core/change.ts";
 import { ConfigError, describeProblem } from "../../core/config-problem.ts";
 import type { Reloaded } from "../../core/status.ts";
-import { systemClock } from "../../lib/clock.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 import { watchDirectory } from "../../lib/files/watched-directory.ts";
-import { type KeyFiles, readKeyFiles } from "./key-directory.ts";
-import { departedKeys, type KeyRing, verifyingOnly } from "./key-ring.ts";
-import { keyLog } from "./key-log.ts";
+import { type KeyFiles, keysIn, readKeyFiles } from "./key-directory.ts";
+import { createKeyRing, type KeyRing, keysAt, type SigningKeys } from "./key-ring.ts";
 import { OwnKeys } from "./own-keys.ts";
-import { ephemeralKey, loadKeyRing, type SigningKeyOptions } from "./signing-keys.ts";
+import type { Log } from "../../core/log.ts";
+import type { SigningAlgorithm } from "./algorithms.ts";
+import { makeKey } from "./key-making.ts";
+
+/**
+ * Returns the keys of the previous ring that the new one lacks. They still verify what they signed recently.
+ *
+ * @param until when the last of what they signed has expired, in milliseconds since the epoch.
+ */
+function departedKeys(before: KeyRing, ring: KeyRing, until: number): KeyRing {
+  const kept = new Set(ring.map(({ kid }) => kid));
+  return before
+    .filter(({ kid }) => !kept.has(kid))
+    .map((key) => ({ ...key, verifiesUntil: Math.min(key.verifiesUntil, until) }));
+}
+
+/** Returns the same keys without their private parts, so that they only verify. */
+function verifyingOnly(ring: KeyRing): KeyRing {
+  return ring.map((key) => ({ ...key, key: key.verifier, canSign: false }));
+}
+
+/** What our own keys sign. */
+type KeyPurpose = "tokens" | "assertions";
+
+type Details = Readonly<Record<string, unknown>>;
+
+/** Returns functions that log what happens to our own keys. */
+function keyLog(log: Log, purpose: KeyPurpose = "tokens") {
+  return purpose === "tokens" ? logOfTokens(log) : logOfAssertions(log);
+}
+
+function logOfTokens(log: Log) {
+  return {
+    generated: () =>
+      log.warn(
+        "an ephemeral signing key was generated: its tokens end with this process, and other replicas refuse them",
+      ),
+    exposed: (details: Details) => log.warn("signing keys can be read by other users", details),
+    loaded: (details: Details) => log.info("the signing keys were loaded", details),
+    unusable: (details: Details) =>
+      log.error("the signing keys cannot be used: the old keys stay in use", details),
+    another: (details: Details) => log.info("another key signs now", details),
+    none: (details: Details) => log.error("no key signs at this time: nobody can log in", details),
+  };
+}
+
+function logOfAssertions(log: Log) {
+  return {
+    generated: () =>
+      log.warn(
+        "an ephemeral key for assertions was generated: only the key set of this process has it",
+      ),
+    exposed: (details: Details) =>
+      log.warn("keys of assertions can be read by other users", details),
+    loaded: (details: Details) => log.info("the keys of assertions were loaded", details),
+    unusable: (details: Details) =>
+      log.error("the keys of assertions cannot be used: the old keys stay in use", details),
+    another: (details: Details) => log.info("another key signs assertions now", details),
+    none: (details: Details) =>
+      log.error(
+        "no key signs assertions at this time: routes with assertion: true answer 503",
+        details,
+      ),
+  };
+}
+
+interface SigningKeyOptions {
+  /** What the keys sign. Default: tokens. */
+  readonly purpose?: KeyPurpose | undefined;
+  readonly algorithm: SigningAlgorithm;
+  /** The content of the key directory; without it, an ephemeral key is generated. */
+  readonly files?: KeyFiles | undefined;
+  /** Whether there are users, and so tokens to issue. If so, at least one key must be able to sign. */
+  readonly issues?: boolean | undefined;
+  readonly log: Log;
+  readonly clock?: Clock;
+}
+
+/** Bits of an ephemeral RSA key. Smaller than other keys, since startup waits for its generation. */
+const EPHEMERAL_RSA_BITS = 2048;
+
+/**
+ * Returns our keys at this moment. Of the keys for the configured algorithm whose time to sign has come, the newest
+ * signs. All keys that have not expired verify. Throws `ConfigError` with all problems of the directory: a file without
+ * a key, a weak key, no key at all, or no key for the algorithm.
+ */
+export async function loadSigningKeys(options: SigningKeyOptions): Promise<SigningKeys> {
+  const { files, clock = systemClock } = options;
+  const ring =
+    files === undefined ? await ephemeralKey(options) : await loadKeyRing(files, options);
+  const { signing, verification } = keysAt(ring, clock.now());
+  return { signing, verification };
+}
+
+/** Generates a key that lives as long as the process, and returns a ring with it. */
+export async function ephemeralKey({
+  purpose,
+  algorithm,
+  log,
+  clock = systemClock,
+}: SigningKeyOptions): Promise<KeyRing> {
+  keyLog(log, purpose).generated();
+  const key = makeKey(algorithm, EPHEMERAL_RSA_BITS);
+  const times = { madeAt: clock.now(), signsFrom: 0, verifiesUntil: Infinity };
+  return createKeyRing([{ file: undefined, key, algorithm, ...times }], algorithm);
+}
+
+/** Returns the keys of a directory and logs warnings about it. Throws `ConfigError` with all problems. */
+async function loadKeyRing(
+  files: KeyFiles,
+  { purpose, algorithm, issues = false, log, clock = systemClock }: SigningKeyOptions,
+): Promise<KeyRing> {
+  const { directory } = files;
+  if (files.openToAll) throw openToAll(directory);
+  const found = keysIn(files, algorithm);
+  const ring = await createKeyRing(found, algorithm);
+  const publicAlone = found.every(({ key }) => key.type === "public");
+  if (!ring.some(({ canSign }) => canSign) && (issues || !publicAlone)) {
+    const message = `no key here can sign ${algorithm}`;
+    const hint = publicAlone
+      ? purpose === "assertions"
+        ? "add a private key"
+        : "add a private key, or leave out users"
+      : undefined;
+    throw new ConfigError([{ file: directory, message, ...(hint === undefined ? {} : { hint }) }]);
+  }
+  const exposed = found.filter((each) => each.exposed).map((each) => each.file);
+  if (exposed.length > 0) keyLog(log, purpose).exposed({ files: exposed });
+  const { signing, verification } = keysAt(ring, clock.now());
+  if (publicAlone) {
+    log.warn("there are only public keys: no tokens can be issued", { directory });
+  }
+  keyLog(log, purpose).loaded({ signing: signing?.kid, keys: verification.length });
+  return ring;
+}
+
+/** The error for a directory that every user can write to: any of them can add the newest key and sign tokens in any name. */
+function openToAll(directory: string): ConfigError {
+  const message = "every user of this machine can add keys to this directory";
+  return new ConfigError([{ file: directory, message, hint: `chmod o-w ${directory}` }]);
+}
 
 interface OwnKeyOptions extends SigningKeyOptions {
   /** Whether there is nothing to sign. There are no keys then. */

@@ -4,68 +4,106 @@ import {
   type PublishRevocations,
   type Revocation,
   REVOCATION_FORMS,
-  type RevocationKindName,
+  REVOCATION_KEYS,
+  REVOCATION_KINDS,
+  type RevocationNews,
 } from "../../core/revocation.ts";
 import type { Reloaded } from "../../core/status.ts";
 import type { ShareRevocations } from "../../core/shared-parts.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { FileContent } from "../../lib/files/regular-file.ts";
+import { type FileContent, readFailure } from "../../lib/files/regular-file.ts";
 import { Journal, readJournal } from "./journal.ts";
-import {
-  type FollowedRevocations,
-  followRevocations,
-  readRevocationFile,
-} from "./revocation-file.ts";
 import { RevocationList } from "./revocation-list.ts";
-import type { IdentityClaims } from "../../core/request/identity.ts";
+import { ConfigError, type ConfigProblem, describeProblem } from "../../core/config-problem.ts";
+import { parsePositionedYaml, type YamlPath } from "../../lib/files/positioned-yaml.ts";
+import { type FollowedFile, followFile } from "../../lib/files/watched-file.ts";
+import { orList } from "../../lib/text/printable.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
+import { type Listed, revocationKind } from "./revocation-kinds.ts";
 
-/** Assumed maximum lifetime of a token, in milliseconds: the largest value of `tokens.lifetime`. */
-const LONGEST_LIFE_MS = 366 * 24 * 3_600_000;
-
-/** Returns when the last token issued before a time has expired, in milliseconds since the epoch. */
-export function longestEnd(beforeMs: number, nowMs: number): number {
-  return Math.max(beforeMs, nowMs) + LONGEST_LIFE_MS;
-}
-
-/** The limits of a revocation of a dated kind; times in milliseconds since the epoch. */
-interface Dates {
-  /** The issuer of the tokens; undefined for every issuer. */
-  readonly issuer?: string | undefined;
-  /** Revokes tokens issued before this time; undefined for all issued until now. */
-  readonly before?: number | undefined;
-  readonly nowMs: number;
-}
-
-/** Returns the revocation of a name. Its tokens are unknown, so the revocation lasts as long as a token can live. */
-export function revocationNaming(
-  kind: RevocationKindName,
-  name: string,
-  { issuer, before, nowMs }: Dates,
-): Revocation {
-  if (!REVOCATION_FORMS[kind].dated) return { kind, name, until: longestEnd(nowMs, nowMs) };
-  // `iat` counts whole seconds, so the current second is included.
-  const beforeMs = before ?? (Math.floor(nowMs / 1000) + 1) * 1000;
-  const whose = issuer === undefined ? {} : { issuer };
-  return { kind, name, ...whose, before: beforeMs, until: longestEnd(beforeMs, nowMs) };
-}
-
-/** Revokes the tokens of a subject that were issued until now. */
-export function subjectUntilNow(
-  subject: string,
-  issuer: string | undefined,
-  nowMs: number,
-): Revocation {
-  return revocationNaming("subject", subject, { issuer, nowMs });
-}
+/** The kinds by their key in the file. */
+const BY_KEY = new Map(
+  REVOCATION_KINDS.flatMap((kind) => {
+    const { fileKey } = REVOCATION_FORMS[kind];
+    return fileKey === undefined ? [] : [[fileKey, revocationKind(kind)] as const];
+  }),
+);
 
 /**
- * Revokes the token of a caller. If it has no `jti`, or there is no room for single tokens, revokes all tokens issued
- * to its subject until now.
+ * Reads a revocation file. The keys of all kinds are optional. An empty file revokes nothing.
+ *
+ * @throws ConfigError with all problems and their positions.
  */
-export function tokenOf(caller: IdentityClaims, full: boolean, nowMs: number): Revocation {
-  const { tokenId, subject, issuer, acceptedUntil } = caller;
-  if (tokenId === undefined || full) return subjectUntilNow(subject, issuer, nowMs);
-  return { kind: "token", name: tokenId, until: acceptedUntil };
+export function readRevocationFile({ text, path: file }: FileContent): Listed[] {
+  const yaml = parsePositionedYaml(text, file);
+  const problems: ConfigProblem[] = [...yaml.problems];
+  const refuse = (path: YamlPath, of: "key" | "value", message: string): void => {
+    problems.push({ file, ...yaml.positionOf(path, of), message });
+  };
+  const listed = yaml.value === undefined ? [] : readKeys(yaml.value, refuse);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return listed;
+}
+
+function readKeys(
+  value: unknown,
+  refuse: (path: YamlPath, of: "key" | "value", message: string) => void,
+): Listed[] {
+  if (value === null) return [];
+  if (!isJsonObject(value)) {
+    refuse([], "value", `the file must hold ${orList(REVOCATION_KEYS)}`);
+    return [];
+  }
+  return Object.entries(value).flatMap(([key, written]) => {
+    const kind = BY_KEY.get(key);
+    if (kind !== undefined) {
+      return kind.read(written, (path, of, message) =>
+        refuse([key, ...path], of, path.length === 0 ? `${key} ${message}` : message),
+      );
+    }
+    refuse([key], "key", `this key is unknown; known are ${REVOCATION_KEYS.join(", ")}`);
+    return [];
+  });
+}
+
+interface RevocationFileOptions {
+  readonly log: Log;
+  readonly changed: (news: RevocationNews) => void;
+  /** Called after each later reading. */
+  readonly reloaded: Reloaded;
+}
+
+/** A revocation file that is read again when it changes. */
+interface FollowedRevocations extends FollowedFile {
+  readonly path: string;
+}
+
+/** Follows a file whose content has been applied. If it becomes invalid, logs an error and keeps the last entries. */
+function followRevocations(
+  { path: file, fingerprint }: FileContent,
+  { log, changed, reloaded }: RevocationFileOptions,
+): FollowedRevocations {
+  const unusable = (problems: readonly string[]): void => {
+    log.error("the revocation file cannot be used: what it listed before stays revoked", {
+      file,
+      problems,
+    });
+    reloaded(problems);
+  };
+  const followed = followFile(file, fingerprint, {
+    onChange(next) {
+      try {
+        const listed = readRevocationFile(next);
+        changed({ listed });
+        log.info("the revocation file was read again", { file, entries: listed.length });
+        reloaded([]);
+      } catch (error) {
+        unusable(error instanceof ConfigError ? error.problems.map(describeProblem) : [file]);
+      }
+    },
+    onUnreadable: (error) => unusable([`${file}: cannot be read (${readFailure(error)})`]),
+  });
+  return { path: file, ...followed };
 }
 
 export interface RevocationServiceOptions {

@@ -3,7 +3,7 @@ import { RereadFile } from "../../lib/files/watched-file.ts";
 import { isSafeRemoteUrl, type RemoteAnswer } from "../../lib/http/remote-request.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { RemoteError } from "../../lib/text/error-code.ts";
-import type { KeySetAddress } from "./trusted-key-file.ts";
+import type { KeySetAddress } from "./trusted-keys.ts";
 import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 
 /** The names of this machine (RFC 6761 §6.3), with or without the final dot of a fully qualified name. */

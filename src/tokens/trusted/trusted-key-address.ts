@@ -7,7 +7,7 @@ import { codeOrMessage, remoteFailure, systemCode } from "../../lib/text/error-c
 import { type JwkSet, type KeySource, readJwkSet } from "../keys/key-set.ts";
 import { discoveryUrl, KeySetServer } from "./key-set-server.ts";
 import { Outage } from "../../lib/outage.ts";
-import type { KeySetAddress, TrustedIssuer, TrustedKeysContext } from "./trusted-key-file.ts";
+import type { KeySetAddress, TrustedIssuer, TrustedKeysContext } from "./trusted-keys.ts";
 import { replaceFile } from "../../lib/files/private-file.ts";
 import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 

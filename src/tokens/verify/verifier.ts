@@ -1,11 +1,12 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { Identity } from "../../core/request/identity.ts";
+import { Identity, type IdentityClaims, mintIdentity } from "../../core/request/identity.ts";
 import { RevocationList } from "../revocation/revocation-list.ts";
 import type { Log } from "../../core/log.ts";
 import type {
   NeededClaims,
   TokenRefusal,
+  TokenStep,
   TokenVerdict,
   VerificationNotes,
   VerificationTrace,
@@ -14,8 +15,188 @@ import type { Clock } from "../../lib/clock.ts";
 import { type IssuerOptions, type KnownIssuer, knownIssuers } from "../trusted/trusted-keys.ts";
 import type { ObserveCheck, RemoteIssuer } from "../remote/token-check-kinds.ts";
 import { RemoteVerification } from "../remote/remote-verification.ts";
-import { LOCAL_STEPS, REMOTE_STEPS, Verification } from "./verification.ts";
-import { bytesOf, keepProven, type VerifiedToken } from "./verified-token.ts";
+import { bytesOf, keepProven, VerifiedToken } from "./verified-token.ts";
+import { GateError } from "../../core/request/errors.ts";
+import { LoopBudget } from "../../lib/async/loop-budget.ts";
+import { SingleFlight } from "../../lib/async/single-flight.ts";
+import { readClaims } from "./claims.ts";
+import { type KeySource, selectKey, type VerificationKey } from "../keys/key-set.ts";
+import { isOpaque, readToken, typeFault, type UnverifiedToken } from "./token-text.ts";
+import { isSignedWith } from "./signature.ts";
+
+interface VerificationOptions {
+  readonly issuers: ReadonlyMap<string, KnownIssuer>;
+  /** Verifies tokens by other servers, if some are configured. */
+  readonly remote: RemoteVerification | undefined;
+  readonly needed: NeededClaims | undefined;
+  readonly revocations: RevocationList;
+  readonly clock: Clock;
+  /** Called with each verified token. */
+  readonly verified: (digest: string, token: VerifiedToken) => void;
+}
+
+/** A token that is not cached. */
+interface NewToken {
+  readonly token: string;
+  /** SHA-256 of the token. */
+  readonly digest: string;
+  readonly notes: VerificationNotes | undefined;
+}
+
+/** A token whose signature is still to be checked. */
+interface Unverified extends NewToken {
+  readonly read: UnverifiedToken;
+  readonly issuer: KnownIssuer;
+  readonly claims: IdentityClaims;
+}
+
+/**
+ * Maximum time spent on signatures in one turn of the event loop, in milliseconds. Without the limit, a request with a
+ * cached token waits 6 ms behind a burst of 64 forged tokens.
+ */
+const SIGNATURES_MS = 0.2;
+
+/** Maximum number of remembered forged tokens. */
+const MAX_FORGED = 1_000;
+
+/** The steps of a verification by a key, between `size` and `revocation`. */
+const LOCAL_STEPS: readonly TokenStep[] = ["form", "issuer", "claims", "key", "signature"];
+/** The same of a verification by another server. It needs no key, and its answer holds the claims. */
+const REMOTE_STEPS: readonly TokenStep[] = ["form", "issuer", "key", "signature", "claims"];
+
+const UNKNOWN_ISSUER: TokenRefusal = { step: "issuer", reason: "issuer" };
+const WRONG_SIGNATURE: TokenRefusal = { step: "signature", reason: "signature" };
+
+/** Verifies tokens that are not cached, step by step. */
+class Verification {
+  readonly #options: VerificationOptions;
+  readonly #share: LoopBudget;
+  /** Every `typ` that some issuer may use. */
+  readonly #types: readonly string[];
+  #underWay = new SingleFlight<TokenVerdict>();
+  /** Tokens refused for their signature. If one is sent again, its signature is not checked again. */
+  #forged = newForged();
+
+  constructor(options: VerificationOptions) {
+    this.#options = options;
+    this.#share = new LoopBudget(options.clock, SIGNATURES_MS);
+    this.#types = [...options.issuers.values()].flatMap(({ types }) => types ?? []);
+  }
+
+  /** The keys have changed: what was found with the former ones no longer counts. */
+  forget(): void {
+    this.#underWay = new SingleFlight();
+    this.#forged = newForged();
+  }
+
+  /**
+   * Checks a token. The signature comes last, because it costs more than all the rest.
+   * @throws or rejects with GateError `keys_unusable` if it cannot decide.
+   */
+  check(given: NewToken): TokenVerdict | Promise<TokenVerdict> {
+    const { token, digest, notes } = given;
+    const { issuers, remote, clock, needed } = this.#options;
+    if (this.#forged.has(digest)) {
+      notes?.trace?.passed.push(...LOCAL_STEPS.slice(0, -1));
+      return WRONG_SIGNATURE;
+    }
+    const read = readToken(token, this.#types);
+    if ("reason" in read) {
+      // Of tokens that cannot be read, only opaque ones are sent to another server: a misspelled JWT may be one of
+      // ours.
+      const opaque = isOpaque(token) && remote?.takes(true) === true;
+      return opaque ? this.#query(given, remote, true) : read;
+    }
+    const { iss } = read.payload;
+    const issuer = typeof iss === "string" ? issuers.get(iss) : undefined;
+    if (issuer === undefined && remote?.takes(false) === true) {
+      return this.#query(given, remote, false);
+    }
+    notes?.trace?.passed.push("form");
+    if (issuer === undefined) return UNKNOWN_ISSUER;
+    notes?.trace?.passed.push("issuer");
+    const misused = typeFault(read, issuer.types);
+    if (misused !== undefined) return { ...misused, expected: issuer };
+    const claims = readClaims(read.payload, issuer.name, issuer, clock.now(), needed);
+    if (typeof claims === "string") return { step: "claims", reason: claims, expected: issuer };
+    notes?.trace?.passed.push("claims");
+    return this.#findKey({ ...given, read, issuer, claims });
+  }
+
+  #findKey(unverified: Unverified): TokenVerdict | Promise<TokenVerdict> {
+    const key = keyOf(unverified.issuer.keys, unverified.read);
+    if (key === "algorithm") return { step: "key", reason: key };
+    const found = key !== "unknown_key" && key !== undefined;
+    if (found && this.#share.canRunNow) {
+      return this.#share.runNow(() => this.#prove(unverified, key));
+    }
+    return this.#once(unverified, () => this.#proveLater(unverified, !found));
+  }
+
+  /** Queries other servers about a token. */
+  #query(given: NewToken, remote: RemoteVerification, opaque: boolean): Promise<TokenVerdict> {
+    const { token, digest, notes } = given;
+    return this.#once(given, async () => {
+      const found = await remote.verify(token, { digest, opaque, notes });
+      if ("reason" in found) return found;
+      return this.#verified(
+        given,
+        new VerifiedToken(mintIdentity(found.claims), undefined, found.until),
+      );
+    });
+  }
+
+  /** Runs a verification, or joins the one under way for the same token, which would leave no trace. */
+  #once({ digest, notes }: NewToken, work: () => Promise<TokenVerdict>): Promise<TokenVerdict> {
+    return notes?.trace === undefined ? this.#underWay.run(digest, work) : work();
+  }
+
+  /** Waits for its turn, and uses the keys as they are then. Fetches new keys first if no key was found. */
+  async #proveLater(unverified: Unverified, refresh: boolean): Promise<TokenVerdict> {
+    const { issuer, read } = unverified;
+    if (refresh) await issuer.keys.refresh(read.kid);
+    return this.#share.enqueue(() => {
+      const key = keyOf(issuer.keys, read);
+      if (key === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
+      return typeof key === "string" ? { step: "key", reason: key } : this.#prove(unverified, key);
+    });
+  }
+
+  #prove(unverified: Unverified, key: VerificationKey): TokenVerdict {
+    const { token, digest, notes, read, issuer, claims } = unverified;
+    notes?.trace?.passed.push("key");
+    if (!isSignedWith(token, key.key, read.algorithm)) {
+      this.#forged.set(digest, true);
+      return WRONG_SIGNATURE;
+    }
+    // It may have expired while the keys were fetched.
+    if (this.#options.clock.now() >= claims.acceptedUntil) {
+      return { step: "claims", reason: "expired", expected: issuer };
+    }
+    notes?.trace?.passed.push("signature");
+    return this.#verified(unverified, new VerifiedToken(mintIdentity(claims), key));
+  }
+
+  #verified({ digest, notes }: NewToken, known: VerifiedToken): TokenVerdict {
+    this.#options.verified(digest, known);
+    const verdict = known.verdict(this.#options.revocations);
+    if (verdict instanceof Identity) notes?.trace?.passed.push("revocation");
+    return verdict;
+  }
+}
+
+/** Finds the key that a token names among the keys of its issuer; undefined as long as no keys could be loaded. */
+function keyOf(
+  keys: KeySource,
+  { kid, algorithm }: UnverifiedToken,
+): VerificationKey | "unknown_key" | "algorithm" | undefined {
+  const known = keys.current();
+  return known && selectKey(known, kid, algorithm);
+}
+
+function newForged(): LRUCache<string, true> {
+  return new LRUCache({ max: MAX_FORGED });
+}
 
 export interface TokenVerifierOptions extends IssuerOptions {
   /** Maximum number of cached tokens; 1 or more. */

@@ -2,7 +2,7 @@ import { unescape } from "node:querystring";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Route } from "../../core/route/route.ts";
-import { withoutEnd } from "../../lib/http/path/loose-path.ts";
+import { withoutEnd } from "../../lib/http/path/canonical-path.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
 import { headerValues, withoutQueryFields } from "../../lib/http/header-values.ts";

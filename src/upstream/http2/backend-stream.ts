@@ -1,4 +1,5 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
+import type { IncomingHttpHeaders as AnswerHeaders } from "node:http";
 import type {
   AnswerHandler,
   BackendRequest,
@@ -8,7 +9,7 @@ import type {
 import { countGarbage } from "../http/scavenger.ts";
 import { headersOf } from "../headers/incoming-headers.ts";
 import { RequestBody } from "../http/client-body.ts";
-import { BodyWriter } from "../http1/response-parser.ts";
+import { BodyWriter, isSendableTarget, isSendableValue } from "../http1/response-parser.ts";
 import { resetStream, sendTrailers } from "../../lib/http/http2-ends.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
 import {
@@ -16,9 +17,59 @@ import {
   handlesOf,
   type Http2Handles,
 } from "../../lib/node-internals/http2-handles.ts";
-import { limitedFields, requestFields, responseHead } from "./backend-fields.ts";
 import { asError, BackendFault } from "../http/failures.ts";
 import { pushTo, replacePush } from "../../lib/node-internals/node-sockets.ts";
+import { lowerCase } from "../../lib/text/by-name.ts";
+
+/**
+ * Returns the header section of a request: names and values, alternating. Node sends the pseudo-header fields of
+ * RFC 9113 §8.3.1 first.
+ *
+ * @throws BackendFault
+ */
+function requestFields(request: BackendRequest, scheme: string): string[] {
+  const { method, path, headers } = request;
+  if (!isSendableTarget(path)) throw new BackendFault("unsendable");
+  const fields = [":method", method, ":scheme", scheme, ":path", path];
+  for (let i = 0; i + 1 < headers.length; i += 2) {
+    const name = headers[i] ?? "";
+    const value = headers[i + 1] ?? "";
+    if (!isSendableValue(value)) throw new BackendFault("unsendable");
+    fields.push(name === "Host" ? ":authority" : lowerCase(name), value);
+  }
+  // The only value that HTTP/2 allows (RFC 9113 §8.2.2). gRPC servers look for it.
+  if (request.acceptsTrailers === true) fields.push("te", "trailers");
+  return fields;
+}
+
+interface ResponseHead {
+  readonly status: number;
+  readonly headers: AnswerHeaders;
+}
+
+/** The maximum size of a header or trailer section, in bytes. Node announces it to the backend, but does not enforce it. */
+export const MAX_HEADER_BYTES = 64 * 1024;
+
+/**
+ * Separates the status from the fields. Node has checked the pseudo-header fields, and refuses fields about a connection.
+ *
+ * @param raw names and values, alternating. The status comes first, as the only pseudo-header field (RFC 9113 §8.3.2).
+ * @throws BackendFault for an invalid status, or too many bytes.
+ */
+function responseHead(raw: readonly string[]): ResponseHead {
+  const status = raw[0] === ":status" ? Number(raw[1]) : 0;
+  if (status < 100 || status === 101) throw new BackendFault("invalid_http2", "invalid status");
+  return { status, headers: limitedFields(raw, 2) };
+}
+
+/** Returns the fields by name. @param from index of the first one. @throws BackendFault if they are too large. */
+function limitedFields(raw: readonly string[], from = 0): AnswerHeaders {
+  let bytes = 0;
+  for (const text of raw) bytes += text.length;
+  if (bytes > MAX_HEADER_BYTES)
+    throw new BackendFault("invalid_http2", "fields of more than 64 KiB");
+  return headersOf(raw, from);
+}
 
 /** Receives the events of a stream. An exception that it throws aborts the request. */
 interface StreamListener {

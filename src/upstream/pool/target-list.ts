@@ -1,8 +1,32 @@
-import { isIP } from "node:net";
-import { lookupFunction, WatchedName } from "../resolve/lookup.ts";
+import { isIP, type LookupFunction } from "node:net";
+import { lookupFor, type ResolveOptions, WatchedName } from "../resolve/lookup.ts";
 import { createTarget, type Target } from "./target.ts";
 import { addressOf, originAt, originOf, type TargetOrigin } from "./target-origin.ts";
 import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
+
+/** Returns a `lookup` function that queries the DNS servers of an upstream; undefined if the system resolves its names. */
+function lookupFunction(options: ResolveOptions | undefined): LookupFunction | undefined {
+  if (options?.servers === undefined) return undefined;
+  const lookup = lookupFor(options);
+  const respond = async (
+    ...[name, { all }, callback]: Parameters<LookupFunction>
+  ): Promise<void> => {
+    const addresses = await lookup(name).then(
+      ({ addresses: each }) => each,
+      () => [],
+    );
+    const found = addresses.map((address) => ({ address, family: isIP(address) }));
+    const [first] = found;
+    if (first === undefined) callback(notFound(name), "");
+    else if (all === true) callback(null, found);
+    else callback(null, first.address, first.family);
+  };
+  return (name, options, callback) => void respond(name, options, callback);
+}
+
+function notFound(name: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`no address of ${name}`), { code: "ENOTFOUND" });
+}
 
 interface ListEvents {
   /** A target was added. @param isFirst whether its name had no known address before. */

@@ -1,5 +1,5 @@
 import { lookup as lookupBySystem, Resolver } from "node:dns/promises";
-import { isIP, isIPv4, type LookupFunction } from "node:net";
+import { isIPv4 } from "node:net";
 import { codeOrMessage, systemCode } from "../../lib/text/error-code.ts";
 
 /** Maximum number of addresses of a name. Further ones are ignored. */
@@ -157,28 +157,4 @@ function preferred(addresses: readonly string[]): string[] {
 function nothing(error: unknown): never[] {
   if (NO_ADDRESS.has(systemCode(error) ?? "")) return [];
   throw error;
-}
-
-/** Returns a `lookup` function that queries the DNS servers of an upstream; undefined if the system resolves its names. */
-export function lookupFunction(options: ResolveOptions | undefined): LookupFunction | undefined {
-  if (options?.servers === undefined) return undefined;
-  const lookup = lookupFor(options);
-  const respond = async (
-    ...[name, { all }, callback]: Parameters<LookupFunction>
-  ): Promise<void> => {
-    const addresses = await lookup(name).then(
-      ({ addresses: each }) => each,
-      () => [],
-    );
-    const found = addresses.map((address) => ({ address, family: isIP(address) }));
-    const [first] = found;
-    if (first === undefined) callback(notFound(name), "");
-    else if (all === true) callback(null, found);
-    else callback(null, first.address, first.family);
-  };
-  return (name, options, callback) => void respond(name, options, callback);
-}
-
-function notFound(name: string): NodeJS.ErrnoException {
-  return Object.assign(new Error(`no address of ${name}`), { code: "ENOTFOUND" });
 }

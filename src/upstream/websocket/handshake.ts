@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { EventEmitter } from "node:events";
 import { isPassable } from "../headers/incoming-headers.ts";
 import { BackendFault } from "../http/failures.ts";
-import type { ClientEnd } from "./switch-protocols.ts";
+import type { ClientEnd } from "./websocket.ts";
 import type { BufferHolder } from "../../core/request/transfer.ts";
 import { GateError } from "../../core/request/errors.ts";
 

@@ -15,7 +15,7 @@ import { RecentLog } from "../../../src/observe/recent/recent-log.ts";
 import { createObserver } from "../../../src/observe/log/access-log.ts";
 import { countInFlight } from "../../../src/policy/concurrency/concurrency-limiter.ts";
 import { OwnKeys } from "../../../src/tokens/keys/own-keys.ts";
-import { ephemeralKey } from "../../../src/tokens/keys/signing-keys.ts";
+import { ephemeralKey } from "../../../src/tokens/keys/watched-keys.ts";
 import { RevocationList } from "../../../src/tokens/revocation/revocation-list.ts";
 import { keptLines } from "../../observe/kept-lines.ts";
 import { ask } from "../../support/ask.ts";

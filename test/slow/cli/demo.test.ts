@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { freeAddress } from "../../../src/cli/demo/demo.ts";
+import { freeAddress } from "../../../tools/demo/demo.ts";
 import { type Child, startChild } from "../../support/child.ts";
 import { entry } from "../../support/entry.ts";
 import { listeningPort } from "../../support/listening-port.ts";

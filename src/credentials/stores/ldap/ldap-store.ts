@@ -23,11 +23,9 @@ import type {
 } from "../user-store.ts";
 import {
   BindRefused,
-  forbids,
   LdapConnection,
   LdapConnections,
   type LdapSettings,
-  policyFields,
   type PolicyWord,
 } from "./ldap-connection.ts";
 
@@ -92,6 +90,35 @@ function comparedAttributes(filter: string): string[] {
   return [...filter.matchAll(/\(([A-Za-z][\w.;-]*)(?::[\w.]+:)?=\{(?:username|dn)\}/g)].map(
     ([, attribute = ""]) => attribute,
   );
+}
+
+/** The errors of draft-behera-ldap-password-policy §6.2, indexed by number. */
+const POLICY_ERRORS = [
+  "password_expired",
+  "account_locked",
+  "change_after_reset",
+  "password_mod_not_allowed",
+  "must_supply_old_password",
+  "insufficient_password_quality",
+  "password_too_short",
+  "password_too_young",
+  "password_in_history",
+] as const;
+
+/** Returns the response of a password policy as log fields; undefined if it says nothing. */
+function policyFields(word: PolicyWord | undefined): Readonly<Record<string, unknown>> | undefined {
+  const { error, timeBeforeExpiration: seconds, graceAuthNsRemaining: logins } = word ?? {};
+  if (error === undefined && seconds === undefined && logins === undefined) return undefined;
+  return {
+    ...(error !== undefined && { policy: POLICY_ERRORS[error] ?? `error ${error}` }),
+    ...(seconds !== undefined && { expiresInSeconds: seconds }),
+    ...(logins !== undefined && { graceLogins: logins }),
+  };
+}
+
+/** Reports whether a user with the right password may do nothing but change it. */
+function forbids(word: PolicyWord | undefined): boolean {
+  return word?.error !== undefined && POLICY_ERRORS[word.error] === "change_after_reset";
 }
 
 /** The kind of store that searches for the user in a directory and then binds as that user. */

@@ -4,7 +4,7 @@ import { amount, bytes, clockTime, moment, relative, span } from "./words.ts";
 
 /**
  * What the status page and `sallyport top` say: each section, column and cell once. `render-status.ts` draws it for
- * browsers, `src/cli/top/top.ts` for terminals.
+ * browsers, `tools/top/top.ts` for terminals.
  */
 
 type Tone = "good" | "bad" | "warn" | "soft" | "plain";

@@ -1,0 +1,171 @@
+import { readFile } from "node:fs/promises";
+import { buffer } from "node:stream/consumers";
+import type { ParseArgsOptionsConfig } from "node:util";
+import { listen } from "../../src/config/fields.ts";
+import { type Terminal, UsageError } from "../../src/cli/command.ts";
+import { askPasswordTwice, openPrompt, readablePassword } from "../../src/cli/terminal/prompt.ts";
+
+export const INIT_FLAGS = {
+  directory: { type: "string", short: "d" },
+  backend: { type: "string" },
+  host: { type: "string" },
+  listen: { type: "string" },
+  username: { type: "string" },
+  "password-file": { type: "string" },
+  for: { type: "string" },
+  yes: { type: "boolean", short: "y" },
+} as const satisfies ParseArgsOptionsConfig;
+
+type Flags = { readonly [Flag in keyof typeof INIT_FLAGS]?: string | boolean | undefined };
+
+/** The environments for which `init` creates a deployment. */
+type Runner = (typeof RUNNERS)[number];
+
+const RUNNERS = ["shell", "systemd", "kubernetes"] as const;
+const RUNNERS_IN_WORDS = "shell, systemd or kubernetes";
+
+/** The settings of `init`. */
+export interface InitSettings {
+  readonly directory: string;
+  readonly backend: string;
+  /** A host name or an address, without a port. */
+  readonly host: string;
+  /** `0.0.0.0:8443` */
+  readonly listen: string;
+  readonly port: number;
+  readonly username: string;
+  readonly password: string;
+  /** Whether `init` generated the password, so that it must be shown once. */
+  readonly generated: boolean;
+  readonly runner: Runner;
+}
+
+interface Question {
+  readonly flag: "directory" | "backend" | "host" | "username" | "for";
+  readonly text: string;
+  readonly preset: string;
+  /** @returns why an answer is invalid; undefined if it is valid. */
+  fault(answer: string): string | undefined;
+}
+
+/** In the order in which they are asked. */
+const QUESTIONS: readonly Question[] = [
+  {
+    flag: "directory",
+    text: "Directory for the files",
+    preset: "deployment",
+    fault: () => undefined,
+  },
+  {
+    flag: "backend",
+    text: "URL of the backend to protect",
+    preset: "http://127.0.0.1:8080",
+    fault: (answer) =>
+      /^https?:\/\/[^/?#\s"@]+$/.test(answer) && URL.canParse(answer)
+        ? undefined
+        : "must be http://HOST:PORT or https://HOST:PORT, without a path",
+  },
+  {
+    flag: "host",
+    text: "Host name that clients use",
+    preset: "localhost",
+    fault: (answer) =>
+      /^[\w.-]{1,253}$/.test(answer)
+        ? undefined
+        : "must be a host name or an IPv4 address, without scheme and port",
+  },
+  {
+    flag: "username",
+    text: "Name of the first user",
+    preset: "admin",
+    fault: (answer) =>
+      /^[\w.@-]{1,128}$/.test(answer) ? undefined : "must be letters, digits, . _ @ and -",
+  },
+  {
+    flag: "for",
+    text: `Run by ${RUNNERS_IN_WORDS}`,
+    preset: "shell",
+    fault: (answer) => (isRunner(answer) ? undefined : `must be ${RUNNERS_IN_WORDS}`),
+  },
+];
+
+/**
+ * Reads the flags, and asks for the rest on a terminal, unless `--yes` is given.
+ *
+ * @throws UsageError for a value that cannot be used.
+ */
+export async function readSettings(flags: Flags, terminal: Terminal): Promise<InitSettings> {
+  const interactive = terminal.input.isTTY === true && flags.yes !== true;
+  const answers = interactive ? await askAll(flags, terminal) : fromFlags(flags);
+  const address = text(flags.listen) ?? "0.0.0.0:8443";
+  const parsed = listen().safeParse(address);
+  if (!parsed.success || parsed.data.port === 0) {
+    throw new UsageError(`--listen must be ADDRESS:PORT such as 0.0.0.0:8443, not ${address}`);
+  }
+  const { for: runner, ...rest } = answers;
+  if (!isRunner(runner)) throw new UsageError(`--for must be ${RUNNERS_IN_WORDS}`);
+  const secret = await passwordOf(text(flags["password-file"]), interactive, terminal);
+  return { ...rest, ...secret, listen: address, port: parsed.data.port, runner };
+}
+
+type Answers = Record<Question["flag"], string>;
+
+function fromFlags(flags: Flags): Answers {
+  const answers: Answers = { directory: "", backend: "", host: "", username: "", for: "" };
+  for (const { flag, preset, fault } of QUESTIONS) {
+    const given = text(flags[flag]) ?? preset;
+    const reason = fault(given);
+    if (reason !== undefined) throw new UsageError(`--${flag} ${reason}, not ${given}`);
+    answers[flag] = given;
+  }
+  return answers;
+}
+
+async function askAll(flags: Flags, terminal: Terminal): Promise<Answers> {
+  const given = fromFlags(flags);
+  const prompt = openPrompt(terminal);
+  try {
+    for (const question of QUESTIONS) {
+      if (flags[question.flag] === undefined) given[question.flag] = await askOne(question);
+    }
+    return given;
+  } finally {
+    prompt.close();
+  }
+
+  async function askOne({ text: words, preset, fault }: Question): Promise<string> {
+    for (;;) {
+      const answer = (await prompt.ask(`${words} [${preset}]: `)).trim() || preset;
+      const reason = fault(answer);
+      if (reason === undefined) return answer;
+      terminal.err(`  ${reason}\n`);
+    }
+  }
+}
+
+async function passwordOf(
+  file: string | undefined,
+  interactive: boolean,
+  terminal: Terminal,
+): Promise<Pick<InitSettings, "password" | "generated">> {
+  if (file !== undefined) {
+    const bytes = file === "-" ? await buffer(terminal.input) : await readFile(file);
+    const password = bytes.toString("utf8").replace(/\r?\n$/, "");
+    if (password === "") throw new UsageError("--password-file is empty");
+    return { password, generated: false };
+  }
+  if (interactive) {
+    terminal.err("Password of this user (nothing is shown; empty for a generated one)\n");
+    const password = await askPasswordTwice(terminal);
+    if (password !== "") return { password, generated: false };
+  }
+  return { password: readablePassword(), generated: true };
+}
+
+function text(flag: string | boolean | undefined): string | undefined {
+  return typeof flag === "string" ? flag : undefined;
+}
+
+function isRunner(word: string): word is Runner {
+  return RUNNERS.some((runner) => runner === word);
+}

@@ -1,0 +1,78 @@
+import { join } from "node:path";
+import { type CreatedFile, createFiles } from "./create-files.ts";
+import { INIT_FLAGS, type InitSettings, readSettings } from "./init-settings.ts";
+import { parseFlags } from "../../src/cli/arguments.ts";
+import { type Command, EXIT } from "../../src/cli/command.ts";
+import { shellWord } from "../../src/lib/text/printable.ts";
+import { ownCommand } from "./own-command.ts";
+
+export const init: Command = {
+  help: `Usage: sallyport init [options]
+
+Creates a deployment: config.yaml, users.yaml with one user, a signing key, a certificate for development,
+and a .gitignore. On a terminal, asks for every value that no option sets; otherwise uses the defaults.
+Overwrites nothing. Finally prints the command that starts the proxy, and curl commands to try it.
+
+  -d, --directory DIR       where to create it (default: deployment)
+      --backend URL         the backend to protect (default: http://127.0.0.1:8080)
+      --host NAME           the host name that clients use (default: localhost)
+      --listen ADDRESS:PORT for clients (default: 0.0.0.0:8443)
+      --username NAME       the first user (default: admin)
+      --password-file FILE  reads the user's password from a file; - is standard input
+                            (default: asks for it, or generates and prints one)
+      --for shell|systemd|kubernetes
+                            default: shell; systemd adds a unit, kubernetes a kustomization with the Secrets
+                            for deploy/kubernetes/sidecar
+  -y, --yes                 does not ask, and uses the defaults
+  -h, --help                this text`,
+  async run(args, terminal) {
+    const settings = await readSettings(parseFlags(args, INIT_FLAGS), terminal);
+    const files = await createFiles(settings);
+    terminal.out(nextSteps(settings, files));
+    return EXIT.done;
+  },
+};
+
+/**
+ * Returns the final output of `init`: the files, how to start the proxy, and commands that log in and call the backend.
+ */
+export function nextSteps(settings: InitSettings, files: readonly CreatedFile[]): string {
+  const width = Math.max(...files.map(({ path }) => path.length));
+  const created = files.map(({ path, about }) => `  ${path.padEnd(width)}  ${about}\n`).join("");
+  const { generated, username, password } = settings;
+  const shown = generated ? `\nPassword of ${username}, shown only here:\n\n  ${password}\n` : "";
+  return `Created:\n\n${created}${shown}\n${runIt(settings)}\n${useIt(settings)}`;
+}
+
+function runIt({ directory, runner }: InitSettings): string {
+  const configuration = shellWord(join(directory, "config.yaml"));
+  const lines = {
+    shell: [`${ownCommand()} serve --config ${configuration}`],
+    systemd: [
+      `sudo systemctl link "$PWD/${join(directory, "sallyport.service")}"`,
+      "sudo systemctl enable --now sallyport",
+    ],
+    kubernetes: [
+      `kubectl apply -k ${shellWord(directory)}`,
+      "# then label your Deployment and Service with sallyport: inject, and add the component:",
+      "#   components: [deploy/kubernetes/sidecar]",
+    ],
+  }[runner];
+  return `Run it:\n\n${indented(lines)}`;
+}
+
+function useIt({ directory, host, port, username, password, generated }: InitSettings): string {
+  const url = `https://${host}:${port}`;
+  const curl = `curl -sS --cacert ${shellWord(join(directory, "tls.crt"))}`;
+  const body = String.raw`"{\"username\":\"${username}\",\"password\":\"$PASSWORD\"}"`;
+  const login = `${curl} -H 'Content-Type: application/json' -d ${body} ${url}/api/authenticate`;
+  return `Log in and call the backend, in another terminal:\n\n${indented([
+    generated ? `PASSWORD=${password}` : "read -rs PASSWORD   # type the password",
+    String.raw`TOKEN=$(${login} | sed 's/.*"token":"\([^"]*\)".*/\1/')`,
+    `${curl} -H "Authorization: Bearer $TOKEN" ${url}/`,
+  ])}`;
+}
+
+function indented(lines: readonly string[]): string {
+  return lines.map((line) => `  ${line}\n`).join("");
+}
