@@ -83,7 +83,9 @@ export async function openService(
     attempts: sharing.attempts,
   });
   const { publish } = revoking;
-  const signIns = await openSignIns(snapshot, { keys, publish, clock, log, observer });
+  const { list } = revoking;
+  const outside = { keys, publish, revocations: list, clock, log, observer };
+  const signIns = await openSignIns(snapshot, outside);
   await sharing.begin(logins, revoking);
   const workers = workersOf(configuration);
   // The main thread has row 0. With several threads, its only listener is the admin listener.
@@ -100,7 +102,7 @@ export async function openService(
     ...gateFilesOf(configuration, files),
     logins: logins.service,
     signIns: signIns.service,
-    revocations: revoking.list,
+    revocations: list,
     publish,
     ...sharing.limits,
     buffered: openLedger({ configuration, observer, clock, log, shared }),

@@ -12,12 +12,20 @@ export interface LoginAnswer {
 /** How long a person may take at a provider, in seconds. */
 export const SIGN_IN_SECONDS = 600;
 
-/** A sign-in that has begun at an OpenID provider. */
+/** A sign-in that is about to begin at an OpenID provider. */
+export interface SignInBeginning {
+  /** The address to which the provider sends the browser back. */
+  readonly returnTo: string;
+  /** Where the person wants to go then. */
+  readonly to: string;
+  /** Begins what the provider sends back as `state` (RFC 6749 §4.1.1): where the browser keeps this sign-in. */
+  readonly slot: string;
+}
+
+/** A sign-in that has begun. */
 export interface BegunSignIn {
   /** Where the browser goes. */
   readonly location: string;
-  /** What the provider sends back with the browser (RFC 6749 §4.1.1). */
-  readonly state: string;
   /** What the browser keeps meanwhile, encrypted: any replica can finish the sign-in with it. */
   readonly sealed: string;
 }
@@ -28,6 +36,8 @@ export interface ReturnedSignIn {
   readonly url: string;
   /** What it has kept; undefined if it has lost it. */
   readonly sealed: string | undefined;
+  /** The network of the client. */
+  readonly network: string;
 }
 
 export interface FinishedSignIn extends LoginAnswer {
@@ -51,13 +61,8 @@ export interface LoginService {
 
 /** People who sign in at OpenID providers. The main thread asks the providers, for all threads. */
 export interface SignIns {
-  /**
-   * Sends a person to a provider.
-   *
-   * @param returnTo the address to which the provider sends the browser back. @param to where the person wants to go then.
-   * @throws GateError `provider_unavailable`.
-   */
-  beginSignIn(provider: string, returnTo: string, to: string): Promise<BegunSignIn>;
+  /** Sends a person to a provider. @throws GateError `provider_unavailable`. */
+  beginSignIn(provider: string, beginning: SignInBeginning): Promise<BegunSignIn>;
 
   /** @throws GateError `sign_in_failed`, `forbidden` or `provider_unavailable`. */
   finishSignIn(provider: string, returned: ReturnedSignIn): Promise<FinishedSignIn>;

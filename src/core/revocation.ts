@@ -59,7 +59,7 @@ const FORMS = {
   },
   session: {
     refusal: "its session has ended at the sign-in provider",
-    dated: false,
+    dated: true,
     named: byClaim("sid", "session", "sessions"),
   },
   account: {

@@ -189,6 +189,28 @@ describe("a way back is refused", () => {
     expect(gate.lines().join("\n")).not.toContain("alert(1)");
   });
 
+  it("with an error that the browser made up, and the provider stays above suspicion", async () => {
+    const begun = await begin();
+    const url = wayBack(begun);
+    url.searchParams.delete("code");
+    url.searchParams.set("error", "owned_by_eve_call_0900_123456");
+    expectNobody(await comeBack(pathOf(url), cookieIn(begun)));
+    await expect.poll(() => gate.lines().join("\n")).toContain("a person could not sign in");
+    expect(gate.lines().join("\n")).not.toMatch(/owned_by_eve|"kind":"signIn".*unavailable/);
+  });
+
+  it("with a guessed code, again and again: the provider is asked once", async () => {
+    const begun = await begin();
+    const url = wayBack(begun);
+    url.searchParams.set("code", "guess");
+    const before = provider.exchanges.length;
+    for (let tries = 0; tries < 5; tries += 1) {
+      expectNobody(await comeBack(pathOf(url), cookieIn(begun)));
+    }
+    // Each of two threads of the proxy asks the one that remembers.
+    expect(provider.exchanges.length - before).toBe(1);
+  });
+
   it("at a host that no route names", async () => {
     const headers = { ...NAVIGATION, host: "evil.example" };
     expectNobody(await ask(gate, `${LOGIN}/company`, { headers }));
@@ -248,6 +270,38 @@ describe("a provider that misbehaves", () => {
       },
     ],
     [
+      "switches protocols",
+      {
+        answer: (_path, response) => {
+          response.socket?.end(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+          );
+          return true;
+        },
+      },
+    ],
+    [
+      "sends interim responses without end",
+      {
+        answer: (_path, response) => {
+          response.socket?.write("HTTP/1.1 102 Processing\r\n\r\n".repeat(100));
+          return true;
+        },
+      },
+    ],
+    [
+      "switches protocols when it is asked for the token",
+      {
+        answer: (path, response) => {
+          if (path !== "/token") return false;
+          response.socket?.end(
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+          );
+          return true;
+        },
+      },
+    ],
+    [
       "answers with other than JSON",
       {
         answer: (_path, response) => {
@@ -301,6 +355,24 @@ describe("a provider that misbehaves", () => {
     expect((await ask(gate, "/", { headers: session })).status).toBe(200);
   }, 20_000);
 });
+
+it("one client with many sign-ins at a slow provider takes nobody else's place", async () => {
+  provider.script.answer = (path) => path === "/token";
+  const held = Array.from({ length: 48 }, async () => {
+    const begun = await begin();
+    return comeBack(pathOf(wayBack(begun)), cookieIn(begun));
+  });
+  await expect.poll(() => provider.asked()).toBeGreaterThan(16);
+  const begun = await begin("other");
+  const answer = await comeBack(pathOf(wayBack(begun, other)), cookieIn(begun));
+  expect(answer.status).toBe(303);
+  const headers = { "content-type": "application/x-www-form-urlencoded", ...HOST };
+  const token = await provider.logoutToken({ sid: "s-77" });
+  const body = new URLSearchParams({ logout_token: token }).toString();
+  const ended = await ask(gate, `${LOGIN}/company/backchannel`, { method: "POST", headers, body });
+  expect(ended.status).toBe(200);
+  for (const each of await Promise.all(held)) expect(each.status).toBe(503);
+}, 30_000);
 
 it("the logout token of one provider ends no session of another", async () => {
   const session = { cookie: cookieIn(await answered()), ...HOST };

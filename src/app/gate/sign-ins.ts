@@ -15,6 +15,7 @@ import { algorithmOf, weaknessOf } from "../../tokens/keys/algorithms.ts";
 import { KeyFormatError, readKey } from "../../tokens/keys/key-directory.ts";
 import type { OwnKeys } from "../../tokens/keys/own-keys.ts";
 import type { ProviderSettings } from "../../tokens/providers/openid-provider.ts";
+import type { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import type { ProviderSignIns } from "../../tokens/providers/provider-sign-ins.ts";
 import { createAll } from "../from-files.ts";
 import { observeCheck, SIGN_IN } from "./remote-checks.ts";
@@ -28,6 +29,7 @@ interface Configured {
 interface SignInsOptions {
   readonly keys: Pick<OwnKeys, "signing" | "ring">;
   readonly publish: PublishRevocations;
+  readonly revocations: RevocationList;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
@@ -96,7 +98,7 @@ export function providersOf({ browser }: Configuration, files: SnapshotFiles) {
 }
 
 async function open({ configuration, files }: Configured, options: SignInsOptions) {
-  const { keys, publish, clock, log, observer } = options;
+  const { keys, publish, revocations, clock, log, observer } = options;
   const { browser, tokens } = configuration;
   const { issuer, audience } = tokens;
   const lifetimeMs = browser?.lifetime ?? tokens.lifetime;
@@ -116,6 +118,7 @@ async function open({ configuration, files }: Configured, options: SignInsOption
     lifetimeMs,
     keys,
     publish,
+    revocations,
     clock,
     log,
   });

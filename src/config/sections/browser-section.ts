@@ -87,7 +87,10 @@ function provider() {
       issuer: remoteUrl().describe("Issuer; its discovery document is read"),
       caFile,
       clientId: text().describe("Client id of Sallyport"),
-      clientSecret: text().exactOptional().describe("Client secret; use ${file:…}"),
+      clientSecret: text()
+        .exactOptional()
+        .meta({ writeOnly: true })
+        .describe("Client secret; use ${file:…}"),
       clientKeyFile: filePath({ secret: true })
         .exactOptional()
         .describe(

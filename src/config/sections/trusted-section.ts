@@ -225,7 +225,7 @@ function introspection() {
     .strictObject({
       url: remoteUrl().describe("URL of the introspection endpoint"),
       clientId: text().describe("Client id of Sallyport"),
-      clientSecret: text().describe("Client secret; use ${file:…}"),
+      clientSecret: text().meta({ writeOnly: true }).describe("Client secret; use ${file:…}"),
       caFile,
       ...remoteTimes({ timeout: "2s", cache: "30s" }),
     })

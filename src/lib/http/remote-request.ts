@@ -53,6 +53,8 @@ interface Exchange {
 }
 
 const MAX_HEADER_BYTES = 16_384;
+/** The most interim responses (1xx) before the final one. */
+const MOST_INTERIM = 16;
 /** How long a connection may be idle, in milliseconds: less than servers allow, including Node's 5 s. */
 const IDLE_MS = 4_000;
 
@@ -121,6 +123,17 @@ async function askOnce(
 async function responseTo(sent: ClientRequest): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   sent.once("response", resolve);
+  // Without a listener, Node destroys the connection, and reports nothing.
+  sent.once("upgrade", (_response, socket) => {
+    socket.destroy();
+    reject(new RemoteError("it switches protocols"));
+  });
+  let interim = 0;
+  sent.on("information", () => {
+    interim += 1;
+    if (interim > MOST_INTERIM) sent.destroy(new RemoteError("too many interim responses"));
+  });
+  sent.once("close", () => reject(new RemoteError("the connection was closed without an answer")));
   sent.on("error", (error) => {
     const stale = sent.reusedSocket && codeOrMessage(error) === "ECONNRESET";
     reject(stale ? new StaleConnection("the connection was closed", error) : error);

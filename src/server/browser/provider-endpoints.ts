@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { SIGN_IN_SECONDS, type SignIns } from "../../core/login.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
@@ -40,9 +41,12 @@ export interface ProviderEndpointsOptions {
 export const PROVIDER_SIGN_IN = "sign_in_provider";
 
 /** Longer ways to the page that a person wanted do not fit into the cookie of a sign-in: they lead to `/`. */
-const LONGEST_TO = 1_024;
-/** Each tab signs in by itself. Of more, the oldest is given up: the head of a request must stay within its limit. */
-const MOST_TABS = 8;
+const LONGEST_TO = 256;
+/**
+ * Where a browser keeps sign-ins that it has begun, each in a cookie of its own: tabs do not share one. There are so few that all of them
+ * fit into the head of a request beside a session, whoever makes a browser begin sign-ins.
+ */
+const SLOTS = ["0", "1", "2", "3", "4", "5", "6", "7"];
 
 /** Returns the endpoints of all providers, by path: to the provider, back from it, and the end of sessions by the provider. */
 export function providerEndpoints(options: ProviderEndpointsOptions): Map<string, Endpoint> {
@@ -78,13 +82,10 @@ async function begin(
   reading.chargeLogin(incoming.socket);
   const wanted = destination(new URLSearchParams(request.query).get("to"));
   const to = wanted.length > LONGEST_TO ? "/" : wanted;
-  const begun = await signIns.beginSignIn(name, callbackOf(request, name, options), to);
-  const older = pendingCookies(request, cookie);
-  const dropped = older.slice(0, Math.max(0, older.length + 1 - MOST_TABS));
-  return seeOther(begun.location, request, [
-    ...cookieField(nameFor(cookie, begun.state), begun.sealed, SIGN_IN_SECONDS),
-    ...dropped.flatMap((each) => cookieField(each, "", 0)),
-  ]);
+  const slot = freeSlot(request, cookie);
+  const returnTo = callbackOf(request, name, options);
+  const { location, sealed } = await signIns.beginSignIn(name, { returnTo, to, slot });
+  return seeOther(location, request, cookieField(nameFor(cookie, slot), sealed, SIGN_IN_SECONDS));
 }
 
 async function finish(
@@ -95,13 +96,14 @@ async function finish(
   const { cookie, signIns, reading, sessionOf } = options;
   reading.chargeLogin(incoming.socket);
   const state = new URLSearchParams(request.query).get("state") ?? "";
-  const pending = nameFor(cookie, state);
+  const pending = nameFor(cookie, state.slice(0, 1));
   const kept = headerValues(request.rawHeaders, "cookie").flatMap((field) =>
     cookieValues(field, pending),
   );
   const url = callbackOf(request, name, options) + request.query;
   const sealed = kept.length === 1 ? kept[0] : undefined;
-  const { token, to } = await signIns.finishSignIn(name, { url, sealed });
+  const { network } = request;
+  const { token, to } = await signIns.finishSignIn(name, { url, sealed, network });
   return seeOther(to, request, [...sessionOf(token), ...cookieField(pending, "", 0)]);
 }
 
@@ -136,18 +138,17 @@ function callbackOf(
   return `${origin}${ownPath}/login/${name}/callback`;
 }
 
-/** The name of the cookie of one sign-in: tabs do not share one. */
-function nameFor(cookie: string, state: string): string {
-  return `${signInCookies(cookie)}${state.slice(0, 8)}`;
+/** The name of the cookie of one sign-in. */
+function nameFor(cookie: string, slot: string): string {
+  return signInCookies(cookie) + slot;
 }
 
-/** Returns the names of the cookies of sign-ins that a request brings, the oldest first (RFC 6265 §5.4). */
-function pendingCookies({ rawHeaders }: GateRequest, cookie: string): string[] {
-  const beginning = signInCookies(cookie);
-  return headerValues(rawHeaders, "cookie")
-    .flatMap((field) => field.split(";"))
-    .map((pair) => pair.split("=", 1)[0]?.trim() ?? "")
-    .filter(
-      (each) => each.startsWith(beginning) && /^[\w-]{1,8}$/.test(each.slice(beginning.length)),
-    );
+/** Returns a slot without a sign-in, else any: at random, since tabs may begin at the same moment. */
+function freeSlot({ rawHeaders }: GateRequest, cookie: string): string {
+  const fields = headerValues(rawHeaders, "cookie");
+  const free = SLOTS.filter(
+    (slot) => !fields.some((field) => cookieValues(field, nameFor(cookie, slot)).length > 0),
+  );
+  const among = free.length === 0 ? SLOTS : free;
+  return among[randomInt(among.length)] ?? "0";
 }

@@ -4,6 +4,7 @@ import { jwtVerify } from "jose/jwt/verify";
 import { importPKCS8 } from "jose/key/import";
 import {
   allowInsecureRequests,
+  AuthorizationResponseError,
   authorizationCodeGrant,
   buildAuthorizationUrl,
   buildEndSessionUrl,
@@ -26,6 +27,7 @@ import { GateError } from "../../core/request/errors.ts";
 import type { RemoteCheckObserver } from "../../core/remote-check.ts";
 import type { ClaimMapping } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import {
   codeOrMessage,
@@ -57,16 +59,23 @@ export interface SignInSecrets {
   readonly verifier: string;
 }
 
-/** What a logout token ends: one session, or all of an account that began before a time in milliseconds since the epoch. */
-export type EndedSessions =
-  | { readonly sid: string }
-  | { readonly sub: string; readonly before: number };
+/** What a logout token ends: one session, or all of an account; those that began before a time in milliseconds since the epoch. */
+export interface EndedSessions {
+  readonly sid: string | undefined;
+  readonly sub: string | undefined;
+  readonly before: number;
+}
 
 /** The time for each answer of a provider, in seconds. */
 const ANSWER_SECONDS = 5;
 /** The largest answer of a provider, in bytes: token responses with many groups have some ten thousand. */
 const LARGEST_ANSWER = 262_144;
-const CONNECTIONS = 16;
+/** The most exchanges at a time, which is also the number of connections. */
+const EXCHANGES = 32;
+/** How long an exchange may wait for its turn, in milliseconds. */
+const WAIT_MS = 5_000;
+/** Longer addresses do not fit into the head of an answer over HTTP/2. */
+const LONGEST_LOCATION = 8_192;
 /** How long the discovery document is used, in milliseconds. */
 const DISCOVERED_MS = 3_600_000;
 /** How long a provider rests after a failed discovery, in milliseconds. */
@@ -75,6 +84,8 @@ const REST_MS = 1_000;
 const LOGOUT_TOKEN_SECONDS = 600;
 /** Tolerated difference between the provider's clock and ours, in seconds. */
 const SKEW_SECONDS = 60;
+/** Says that `email` belongs to the person (OpenID Connect Core 1.0 §5.1). */
+export const EMAIL_VERIFIED = "email_verified";
 const LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout";
 /** Statuses whose responses have no content (Fetch §3.3). */
 const NULL_BODY = new Set([101, 204, 205, 304]);
@@ -85,6 +96,11 @@ export class OpenIdProvider {
   readonly #failing: RemoteCheckObserver["failed"];
   readonly #clock: Clock;
   readonly #http: RemoteClient;
+  readonly #exchanges = new FairQuestions({
+    atOnce: EXCHANGES,
+    most: 4 * EXCHANGES,
+    mostOfClient: EXCHANGES,
+  });
   #discovered: { readonly client: Client; readonly until: number } | undefined;
   #discovering: Promise<Client> | undefined;
   #failed: { readonly until: number; readonly error: unknown } | undefined;
@@ -98,7 +114,7 @@ export class OpenIdProvider {
     this.#failing = failing;
     this.#clock = clock;
     const { caFile } = settings;
-    this.#http = new RemoteClient({ caFile, connections: CONNECTIONS, maxBytes: LARGEST_ANSWER });
+    this.#http = new RemoteClient({ caFile, connections: EXCHANGES, maxBytes: LARGEST_ANSWER });
   }
 
   close(): void {
@@ -117,10 +133,10 @@ export class OpenIdProvider {
     return this.#date;
   }
 
-  /** @returns the address that the browser goes to. @throws GateError `provider_unavailable`. */
-  begin(returnTo: string): Promise<SignInSecrets & { readonly location: string }> {
+  /** @param slot begins the `state`. @returns the address that the browser goes to. @throws GateError `provider_unavailable`. */
+  begin(returnTo: string, slot: string): Promise<SignInSecrets & { readonly location: string }> {
     return this.#ask(async (client) => {
-      const state = randomState();
+      const state = slot + randomState();
       const nonce = randomNonce();
       const verifier = randomPKCECodeVerifier();
       const location = buildAuthorizationUrl(client, {
@@ -140,10 +156,15 @@ export class OpenIdProvider {
    * Exchanges the code that a browser has brought back for claims (OpenID Connect Core 1.0 §3.1.3): those of the ID token, and
    * of the UserInfo endpoint where the ID token lacks one.
    *
+   * @param network of the client: no one gets more than half of the exchanges that run at a time.
    * @throws GateError `sign_in_failed`, `forbidden` if the provider has refused the person, or `provider_unavailable`.
    */
-  finish(url: URL, secrets: SignInSecrets): Promise<Readonly<Record<string, unknown>>> {
-    return this.#ask(async (client) => {
+  finish(
+    url: URL,
+    secrets: SignInSecrets,
+    network: string,
+  ): Promise<Readonly<Record<string, unknown>>> {
+    return this.#askFor(network, async (client) => {
       const tokens = await authorizationCodeGrant(client, url, {
         expectedState: secrets.state,
         expectedNonce: secrets.nonce,
@@ -154,14 +175,16 @@ export class OpenIdProvider {
       if (claims === undefined) throw new RemoteError("there is no ID token");
       const { claims: mapping, needed } = this.#settings;
       const { subject = "sub", groups = "groups" } = mapping;
-      const lacks = [subject, groups, ...needed].some(
-        (name) => claimAt(claims, name) === undefined,
-      );
+      const wanted = [subject, groups, ...needed, ...(subject === "email" ? [EMAIL_VERIFIED] : [])];
+      const lacks = wanted.some((name) => claimAt(claims, name) === undefined);
       if (!lacks || client.serverMetadata().userinfo_endpoint === undefined) return claims;
-      return {
-        ...(await fetchUserInfo(client, tokens.access_token, claims.sub)),
-        ...claims,
-      };
+      const more = await fetchUserInfo(client, tokens.access_token, claims.sub);
+      const both = { ...more, ...claims };
+      // Whether an address was verified is said where the address comes from.
+      const isOfMore = claims["email"] === undefined || claims[EMAIL_VERIFIED] === undefined;
+      if (!isOfMore) return both;
+      const isSame = more.email === both["email"];
+      return { ...both, [EMAIL_VERIFIED]: isSame ? more[EMAIL_VERIFIED] : undefined };
     });
   }
 
@@ -198,10 +221,10 @@ export class OpenIdProvider {
       const typ = protectedHeader.typ?.toLowerCase() ?? "jwt";
       // Otherwise an ID token could end the session that it began.
       if (!ends || nonce !== undefined || !["jwt", "logout+jwt"].includes(typ)) throw invalid();
-      if (typeof sid === "string" && sid !== "") return { sid };
-      if (typeof sub !== "string" || sub === "") throw invalid();
+      const ended = { sid: nameIn(sid), sub: nameIn(sub) };
+      if (ended.sid === undefined && ended.sub === undefined) throw invalid();
       // One that is sent again ends no later session.
-      return { sub, before: Math.min(now, (iat + SKEW_SECONDS) * 1_000) };
+      return { ...ended, before: Math.min(now, (iat + SKEW_SECONDS) * 1_000) };
     });
   }
 
@@ -219,6 +242,23 @@ export class OpenIdProvider {
       ) => this.#fetch(address, options),
       timeoutDuration: ANSWER_SECONDS * 1_000,
     }));
+  }
+
+  /** Asks the provider for one of many clients. */
+  #askFor<Answer>(network: string, question: (client: Client) => Promise<Answer>): Promise<Answer> {
+    return this.#ask(async (client) => {
+      let begun = false;
+      const work = (): Promise<Answer> => {
+        begun = true;
+        return question(client);
+      };
+      try {
+        return await this.#exchanges.ask(network, AbortSignal.timeout(WAIT_MS), work);
+      } catch (error) {
+        if (begun) throw error;
+        throw new GateError("provider_unavailable", { retryAfter: 1 });
+      }
+    });
   }
 
   /** Asks the provider, and reports its failures. */
@@ -292,6 +332,9 @@ export class OpenIdProvider {
 
   /** @throws RemoteError if the discovery document leads to where only we can reach. */
   #requireOwn(url: string): void {
+    if (url.length > LONGEST_LOCATION) {
+      throw new RemoteError("an address in the discovery document is too long");
+    }
     const wrong = namedAddressProblem(url.split("#", 1)[0], this.#settings.issuer);
     if (wrong !== undefined) throw new RemoteError(`an address in the discovery document ${wrong}`);
   }
@@ -330,6 +373,10 @@ export class OpenIdProvider {
   }
 }
 
+function nameIn(claim: unknown): string | undefined {
+  return typeof claim === "string" && claim !== "" ? claim : undefined;
+}
+
 function invalid(): GateError {
   return new GateError("sign_in_failed", { reason: "sign_in_invalid" });
 }
@@ -344,7 +391,7 @@ const WRONG_ANSWERS: ReadonlySet<string> = new Set([
   ...["ERR_JOSE_NOT_SUPPORTED", "ERR_JWKS_NO_MATCHING_KEY", "ERR_JWKS_MULTIPLE_MATCHING_KEYS"],
 ]);
 
-/** What a provider says of a person or of a code, not of itself (RFC 6749 §4.1.2.1, §5.2; OpenID Connect Core 1.0 §3.1.2.6). */
+/** What a provider says of a person (RFC 6749 §4.1.2.1; OpenID Connect Core 1.0 §3.1.2.6). */
 const DENIED: ReadonlySet<unknown> = new Set([
   ...["access_denied", "login_required", "consent_required"],
   ...["interaction_required", "account_selection_required"],
@@ -359,7 +406,9 @@ function refusalIn(error: unknown): GateError | undefined {
     return new GateError("forbidden", { message, reason: "sign_in_denied", cause: error });
   }
   const code = "code" in error ? String(error.code) : "";
-  const isWrong = said === "invalid_grant" || WRONG_ANSWERS.has(code);
+  // A browser has brought it, so it says nothing of the provider.
+  const isBrought = error instanceof AuthorizationResponseError;
+  const isWrong = isBrought || said === "invalid_grant" || WRONG_ANSWERS.has(code);
   return isWrong
     ? new GateError("sign_in_failed", { reason: "sign_in_invalid", cause: error })
     : undefined;

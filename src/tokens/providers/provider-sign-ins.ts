@@ -1,6 +1,14 @@
 import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import { GateError, type Reason } from "../../core/request/errors.ts";
-import type { BegunSignIn, FinishedSignIn, ReturnedSignIn, SignIns } from "../../core/login.ts";
+import {
+  type BegunSignIn,
+  type FinishedSignIn,
+  type ReturnedSignIn,
+  SIGN_IN_SECONDS,
+  type SignInBeginning,
+  type SignIns,
+} from "../../core/login.ts";
 import type { Log } from "../../core/log.ts";
 import type { RemoteCheckObserver } from "../../core/remote-check.ts";
 import type { IdentityClaims } from "../../core/request/identity.ts";
@@ -9,8 +17,9 @@ import type { Clock } from "../../lib/clock.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import type { TokenIssuer } from "../issuer.ts";
 import { personIn } from "../verify/claims.ts";
-import { OpenIdProvider, type ProviderSettings } from "./openid-provider.ts";
-import { openSignIn, sealSignIn, type SealingKeys } from "./sign-in-cookie.ts";
+import { EMAIL_VERIFIED, OpenIdProvider, type ProviderSettings } from "./openid-provider.ts";
+import { openSignIn, type PendingSignIn, sealSignIn, type SealingKeys } from "./sign-in-cookie.ts";
+import type { RevocationList } from "../revocation/revocation-list.ts";
 
 export interface SignInProvider extends ProviderSettings {
   readonly name: string;
@@ -27,20 +36,23 @@ export interface ProviderSignInsOptions {
   readonly lifetimeMs: number;
   readonly keys: SealingKeys;
   readonly publish: PublishRevocations;
+  readonly revocations: Pick<RevocationList, "sizeOf">;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** The most questions to providers at a time: each may take seconds. */
-const MOST_AT_ONCE = 128;
 /** How long a session stays ended at least, in milliseconds: the lifetime of its token may have been longer than it is now. */
-const ENDED_MS = 31 * 24 * 3_600_000;
+const ENDED_MS = 24 * 3_600_000;
+/** The most sessions that providers end within that time. */
+const MOST_ENDED = 100_000;
+/** The most sign-ins whose way back is remembered: each counts once. */
+const MOST_TRIED = 10_000;
 
 /** People who sign in at OpenID providers, and get a token of our own. */
 export class ProviderSignIns implements SignIns {
   readonly #options: ProviderSignInsOptions;
   readonly #providers: ReadonlyMap<string, SignInProvider & { readonly client: OpenIdProvider }>;
-  #running = 0;
+  readonly #tried = new LRUCache<string, true>({ max: MOST_TRIED, ttl: SIGN_IN_SECONDS * 1_000 });
 
   constructor(options: ProviderSignInsOptions) {
     this.#options = options;
@@ -57,73 +69,85 @@ export class ProviderSignIns implements SignIns {
     for (const { client } of this.#providers.values()) client.close();
   }
 
-  beginSignIn(name: string, returnTo: string, to: string): Promise<BegunSignIn> {
-    return this.#limited(async () => {
-      const { client } = this.#named(name);
-      const { location, ...secrets } = await client.begin(returnTo);
-      const pending = { ...secrets, provider: name, to, returnTo };
-      const { keys, clock } = this.#options;
-      const sealed = await sealSignIn(pending, keys, clock.now());
-      return { location, state: secrets.state, sealed };
-    });
+  async beginSignIn(name: string, beginning: SignInBeginning): Promise<BegunSignIn> {
+    const { client, issuer } = this.#named(name);
+    const { slot, ...wanted } = beginning;
+    const { location, ...secrets } = await client.begin(wanted.returnTo, slot);
+    const pending = { ...secrets, ...wanted, provider: name, issuer };
+    const { keys, clock } = this.#options;
+    const sealed = await sealSignIn(pending, keys, clock.now());
+    return { location, sealed };
   }
 
-  finishSignIn(name: string, { url, sealed = "" }: ReturnedSignIn): Promise<FinishedSignIn> {
-    return this.#limited(async () => {
-      const { check, client, ...provider } = this.#named(name);
-      const { keys, clock, log } = this.#options;
-      const began = clock.monotonic();
-      const counted = (allowed: boolean) =>
-        check.answered(allowed, (clock.monotonic() - began) / 1_000);
-      try {
-        const pending = await openSignIn(sealed, keys, clock.now());
-        const returned = new URL(url);
-        const isOurs = pending?.provider === name && url.startsWith(`${pending.returnTo}?`);
-        if (pending === undefined || !isOurs) throw failed("sign_in_state");
-        const now = clock.now();
-        const claims = await client.finish(returned, pending);
-        const token = await this.#tokenFor(provider, claims, now);
-        counted(true);
-        return { token, to: pending.to };
-      } catch (error) {
-        if (!(error instanceof GateError) || error.code === "provider_unavailable") throw error;
-        counted(false);
-        const { reason, cause } = error;
-        const why = cause === undefined ? {} : { error: codeOrMessage(cause) };
-        log.info("a person could not sign in", { provider: name, reason, ...why });
-        throw error;
-      }
-    });
+  async finishSignIn(name: string, returned: ReturnedSignIn): Promise<FinishedSignIn> {
+    const { check, client, ...provider } = this.#named(name);
+    const { clock, log } = this.#options;
+    const began = clock.monotonic();
+    const counted = (allowed: boolean) =>
+      check.answered(allowed, (clock.monotonic() - began) / 1_000);
+    try {
+      const pending = await this.#pendingOf(provider, returned);
+      const now = clock.now();
+      const claims = await client.finish(new URL(returned.url), pending, returned.network);
+      const token = await this.#tokenFor(provider, claims, now);
+      counted(true);
+      return { token, to: pending.to };
+    } catch (error) {
+      if (!(error instanceof GateError) || error.code === "provider_unavailable") throw error;
+      counted(false);
+      const { reason, cause } = error;
+      const why = cause === undefined ? {} : { error: codeOrMessage(cause) };
+      log.info("a person could not sign in", { provider: name, reason, ...why });
+      throw error;
+    }
+  }
+
+  /** @returns the sign-in that the browser has begun. @throws GateError `sign_in_failed` if there is none, or if it came back before. */
+  async #pendingOf(
+    { name, issuer }: Pick<SignInProvider, "name" | "issuer">,
+    { url, sealed = "" }: ReturnedSignIn,
+  ): Promise<PendingSignIn> {
+    const { keys, clock } = this.#options;
+    const pending = await openSignIn(sealed, keys, clock.now());
+    const isOurs = pending?.provider === name && pending.issuer === issuer;
+    if (pending === undefined || !isOurs || !url.startsWith(`${pending.returnTo}?`)) {
+      throw failed("sign_in_state");
+    }
+    // Otherwise one person could make us send guessed codes to the provider without end.
+    if (this.#tried.has(pending.state)) throw failed("sign_in_state");
+    this.#tried.set(pending.state, true);
+    return pending;
   }
 
   async signOutUrl(name: string, returnTo: string): Promise<string | undefined> {
     try {
-      return await this.#limited(() => this.#named(name).client.signOutUrl(returnTo));
+      return await this.#named(name).client.signOutUrl(returnTo);
     } catch {
       // The session here has ended all the same.
       return undefined;
     }
   }
 
-  endSessions(name: string, logoutToken: string): Promise<void> {
-    return this.#limited(async () => {
-      const { client, issuer } = this.#named(name);
-      const { issuerName, clock, publish, lifetimeMs, log } = this.#options;
-      const ended = await client.sessionsEndedBy(logoutToken);
-      const until = clock.now() + Math.max(lifetimeMs, ENDED_MS);
-      const revocation: Revocation =
-        "sid" in ended
-          ? { kind: "session", name: sessionName(issuer, ended.sid), until }
-          : {
-              kind: "account",
-              name: sessionName(issuer, ended.sub),
-              issuer: issuerName,
-              before: ended.before,
-              until,
-            };
-      const kept = await publish([revocation]);
-      log.info("a provider has ended sessions", { provider: name, ended: revocation.kind, kept });
-    });
+  async endSessions(name: string, logoutToken: string): Promise<void> {
+    const { client, issuer } = this.#named(name);
+    const { issuerName, clock, publish, revocations, lifetimeMs, log } = this.#options;
+    const { sid, sub, before } = await client.sessionsEndedBy(logoutToken);
+    if (revocations.sizeOf("session") + revocations.sizeOf("account") >= MOST_ENDED) {
+      log.error("too many sessions were ended by providers", { provider: name });
+      throw new GateError("provider_unavailable", { retryAfter: 60 });
+    }
+    const until = clock.now() + Math.max(lifetimeMs, ENDED_MS);
+    const dates = { issuer: issuerName, before, until };
+    const account = sub === undefined ? [] : [digestOf(issuer, "sub", sub)];
+    // A session whose ID token had no `sid` has the name of its account.
+    const sessions = sid === undefined ? [] : [digestOf(issuer, "sid", sid), ...account];
+    const ended: Revocation[] =
+      sid === undefined
+        ? account.map((each) => ({ kind: "account", name: each, ...dates }))
+        : sessions.map((each) => ({ kind: "session", name: each, ...dates }));
+    const kept = await publish(ended);
+    const what = sid === undefined ? "account" : "session";
+    log.info("a provider has ended sessions", { provider: name, ended: what, kept });
   }
 
   async #tokenFor(
@@ -137,19 +161,20 @@ export class ProviderSignIns implements SignIns {
     const expiresAt = Math.floor((nowMs + lifetimeMs) / 1_000);
     const times = { expiresAt, acceptedUntil: expiresAt * 1_000 };
     // An address that nobody has verified may be that of somebody else.
-    const unverified =
-      mapping.subject === "email" && [false, "false"].some((no) => claims["email_verified"] === no);
+    const isVerified = [true, "true"].some((yes) => claims[EMAIL_VERIFIED] === yes);
+    const unverified = mapping.subject === "email" && !isVerified;
     if (unverified || !admits({ ...person, issuer: issuerName, ...times })) {
       const message = "Your account may not sign in here";
       throw new GateError("forbidden", { message, reason: "sign_in_refused" });
     }
     const { sid, sub, auth_time: at } = claims;
+    const account = digestOf(issuer, "sub", String(sub));
     const user = { name: person.subject, groups: person.groups };
     return this.#options.issuer.issue(user, nowMs, lifetimeMs, {
       idp: name,
       auth_time: typeof at === "number" && Number.isFinite(at) ? at : Math.floor(nowMs / 1_000),
-      idp_sub: sessionName(issuer, String(sub)),
-      ...(typeof sid === "string" ? { sid: sessionName(issuer, sid) } : {}),
+      idp_sub: account,
+      sid: typeof sid === "string" && sid !== "" ? digestOf(issuer, "sid", sid) : account,
     });
   }
 
@@ -159,22 +184,11 @@ export class ProviderSignIns implements SignIns {
     if (provider === undefined) throw failed("sign_in_state");
     return provider;
   }
-
-  async #limited<Answer>(work: () => Promise<Answer>): Promise<Answer> {
-    if (this.#running >= MOST_AT_ONCE)
-      throw new GateError("provider_unavailable", { retryAfter: 1 });
-    this.#running += 1;
-    try {
-      return await work();
-    } finally {
-      this.#running -= 1;
-    }
-  }
 }
 
-/** What our tokens call a session or an account of a provider: no two providers can name the same. */
-function sessionName(issuer: string, name: string): string {
-  const named = JSON.stringify([issuer, name]);
+/** What our tokens call a session (`sid`) or an account (`sub`) of a provider: no two providers can name the same. */
+function digestOf(issuer: string, claim: "sid" | "sub", name: string): string {
+  const named = JSON.stringify([issuer, claim, name]);
   return createHash("sha256").update(named).digest("base64url").slice(0, 22);
 }
 

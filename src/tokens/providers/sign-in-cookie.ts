@@ -9,6 +9,8 @@ import type { SignInSecrets } from "./openid-provider.ts";
 /** What a browser keeps while a person is at a provider. */
 export interface PendingSignIn extends SignInSecrets {
   readonly provider: string;
+  /** A reload may have given the name to another provider. */
+  readonly issuer: string;
   /** Where the person wants to go. */
   readonly to: string;
   /** The address to which the provider sends the browser back. */

@@ -60,9 +60,14 @@ export class RevocationList {
     return this.#added.size;
   }
 
+  /** The number of revocations of one kind that were added one by one. */
+  sizeOf(kind: RevocationKindName): number {
+    return this.#added.of(kind)?.size ?? 0;
+  }
+
   /** Whether there is no room for another single token. The caller must then revoke the subject instead. */
   get full(): boolean {
-    return (this.#added.of("token")?.size ?? 0) >= MOST_TOKENS;
+    return this.sizeOf("token") >= MOST_TOKENS;
   }
 
   /** Returns the kind of revocation that ends the token of a caller; undefined if none does. */
