@@ -29,7 +29,8 @@ describe.skipIf(reason !== undefined)(`in Chromium ${reason ?? ""}`, () => {
     await using browser = await start();
     await browser.open(at("/orders/17?view=all"));
     expect(await statusOf(browser)).toBe(401);
-    expect(await browser.evaluate("document.activeElement.name")).toBe("username");
+    const focused = "document.querySelector('[name=username]').matches(':focus-visible')";
+    expect(await browser.evaluate(focused)).toBe(true);
     await signIn(browser, ALICE.username, ALICE.password);
     expect(await browser.evaluate("location.href")).toBe(at("/orders/17?view=all"));
     expect(await textOf(browser)).toBe("no websocket");

@@ -157,6 +157,8 @@ async function controlled(url: string): Promise<Tab> {
   };
   await send("Page.enable");
   await send("Log.enable");
+  // Like a window that a person looks at: its focus is shown.
+  await send("Emulation.setFocusEmulationEnabled", { enabled: true });
   return {
     complaints,
     evaluate,

@@ -26,7 +26,7 @@ export async function textOf(tab: Tab): Promise<string> {
 }
 
 /** Does something that leads to another page, and waits until that is loaded. */
-export async function leaving(tab: Tab, act: () => Promise<unknown>): Promise<void> {
+async function leaving(tab: Tab, act: () => Promise<unknown>): Promise<void> {
   await tab.evaluate("window.stale = true");
   await act();
   // Between two pages there is none to ask.
