@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { missing } from "../support/program.ts";
 import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { startWebSocketBackend, type WebSocketBackend } from "../support/websocket.ts";
+import { until } from "../support/until.ts";
 import { type Browser, startBrowser } from "./browser.ts";
 import { click, openSocket, signIn, socketClosed, statusOf, textOf } from "./person.ts";
 
@@ -30,7 +31,7 @@ describe.skipIf(reason !== undefined)(`in Chromium ${reason ?? ""}`, () => {
     await browser.open(at("/orders/17?view=all"));
     expect(await statusOf(browser)).toBe(401);
     const focused = "document.querySelector('[name=username]').matches(':focus-visible')";
-    expect(await browser.evaluate(focused)).toBe(true);
+    await until(async () => (await browser.evaluate(focused)) === true);
     await signIn(browser, ALICE.username, ALICE.password);
     expect(await browser.evaluate("location.href")).toBe(at("/orders/17?view=all"));
     expect(await textOf(browser)).toBe("no websocket");
@@ -49,7 +50,7 @@ describe.skipIf(reason !== undefined)(`in Chromium ${reason ?? ""}`, () => {
     expect(await statusOf(browser)).toBe(401);
     const alert = "document.querySelector('[role=alert]').innerText";
     expect(await browser.evaluate(alert)).toBe("Invalid username or password");
-    expect(await browser.evaluate("document.activeElement.name")).toBe("username");
+    await until(async () => (await browser.evaluate("document.activeElement.name")) === "username");
     expect(await sessions(browser)).toBe(0);
     // The page in the address bar is that of the form: the way to the page is kept by the form itself.
     await signIn(browser, ALICE.username, ALICE.password);

@@ -2,6 +2,9 @@
 import { until } from "../support/until.ts";
 import type { Tab } from "./browser.ts";
 
+/** How long a page may take: JupyterLab's is large. */
+const PAGE_MS = 30_000;
+
 /** Waits until the tab shows a loaded page whose address matches, after as many redirects as it takes. */
 export async function arrivedAt(tab: Tab, address: RegExp): Promise<void> {
   let last: unknown;
@@ -31,7 +34,7 @@ async function leaving(tab: Tab, act: () => Promise<unknown>): Promise<void> {
   await act();
   // Between two pages there is none to ask.
   const ready = "window.stale === undefined && document.readyState === 'complete'";
-  await until(() => tab.evaluate(ready).then(Boolean, () => false));
+  await until(() => tab.evaluate(ready).then(Boolean, () => false), PAGE_MS);
 }
 
 /** Clicks the first element that matches, and waits for the page behind it. */
@@ -42,6 +45,8 @@ export function click(tab: Tab, selector: string): Promise<void> {
 
 /** Types a name and a password into the form that the tab shows, by keyboard alone, and sends it. */
 export async function signIn(tab: Tab, username: string, password: string): Promise<void> {
+  // Browsers move the focus there with the first picture of the page, which may come after its load.
+  await until(async () => (await tab.evaluate("document.activeElement.tagName")) === "INPUT");
   await tab.type(username);
   await tab.press("Tab");
   await tab.type(password);
