@@ -16,15 +16,37 @@ export interface Shot {
   readonly brightness: number;
 }
 
-export interface Browser extends AsyncDisposable {
+/** One tab of a browser. */
+export interface Tab {
   /** Opens a URL as if a person had typed it. Resolves when the page is loaded. */
-  open(url: string, appearance: Appearance): Promise<void>;
+  open(url: string, appearance?: Appearance): Promise<void>;
   /** Evaluates an expression in the page. */
   evaluate(expression: string): Promise<unknown>;
+  /** Types a text where the focus is. */
+  type(text: string): Promise<void>;
+  /** Presses a key where the focus is. Enter in a form sends it. */
+  press(key: "Enter" | "Tab"): Promise<void>;
+  /** The cookies that the browser would send to the page, hidden ones too. */
+  cookies(): Promise<readonly Cookie[]>;
   /** Takes a screenshot of the entire page, including the part below the window. Leaves the page. */
   screenshot(): Promise<Shot>;
   /** Errors in the browser's log, such as a style that the page's policy forbids. */
   readonly complaints: readonly string[];
+}
+
+/** A cookie, as the browser keeps it. */
+interface Cookie {
+  readonly name: string;
+  readonly value: string;
+  readonly secure: boolean;
+  readonly httpOnly: boolean;
+  readonly sameSite?: string;
+}
+
+/** A browser, and its first tab. */
+export interface Browser extends Tab, AsyncDisposable {
+  /** Opens a further tab, which shares the cookies. */
+  tab(): Promise<Tab>;
 }
 
 interface Reply {
@@ -36,6 +58,12 @@ interface Reply {
 }
 
 const CHROMIUM = "chromium";
+const DESKTOP: Appearance = { width: 1_000, height: 800, scheme: "light" };
+/** What Chromium must know about a key, so that it has its effect. */
+const KEYS = {
+  Enter: { key: "Enter", code: "Enter", windowsVirtualKeyCode: 13, text: "\r" },
+  Tab: { key: "Tab", code: "Tab", windowsVirtualKeyCode: 9 },
+};
 
 const BRIGHTNESS = `async (data) => {
   const bitmap = await createImageBitmap(await (await fetch(data)).blob());
@@ -77,14 +105,23 @@ export async function startBrowser(...more: string[]): Promise<Browser> {
     }[];
     const page = pages.find(({ type }) => type === "page");
     if (page === undefined) throw new Error("the browser has no page");
-    return { ...(await controlled(page.webSocketDebuggerUrl)), [Symbol.asyncDispose]: close };
+    return {
+      ...(await controlled(page.webSocketDebuggerUrl)),
+      async tab() {
+        const method = { method: "PUT" };
+        const made = await fetch(`http://${address.host}/json/new?about:blank`, method);
+        const { webSocketDebuggerUrl } = (await made.json()) as { webSocketDebuggerUrl: string };
+        return controlled(webSocketDebuggerUrl);
+      },
+      [Symbol.asyncDispose]: close,
+    };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function controlled(url: string): Promise<Omit<Browser, typeof Symbol.asyncDispose>> {
+async function controlled(url: string): Promise<Tab> {
   const socket = new WebSocket(url, { perMessageDeflate: false });
   await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject));
   const waiting = new Map<number, PromiseWithResolvers<Record<string, unknown>>>();
@@ -120,10 +157,23 @@ async function controlled(url: string): Promise<Omit<Browser, typeof Symbol.asyn
   };
   await send("Page.enable");
   await send("Log.enable");
+  // Like a window that a person looks at: its focus is shown.
+  await send("Emulation.setFocusEmulationEnabled", { enabled: true });
   return {
     complaints,
     evaluate,
-    async open(address, { width, height, scheme }) {
+    async type(text) {
+      await send("Input.insertText", { text });
+    },
+    async press(key) {
+      await send("Input.dispatchKeyEvent", { type: "keyDown", ...KEYS[key] });
+      await send("Input.dispatchKeyEvent", { type: "keyUp", ...KEYS[key] });
+    },
+    async cookies() {
+      const { cookies } = await send("Network.getCookies");
+      return cookies as readonly Cookie[];
+    },
+    async open(address, { width, height, scheme } = DESKTOP) {
       const metrics = { width, height, deviceScaleFactor: 1, mobile: width < 500 };
       await send("Emulation.setDeviceMetricsOverride", metrics);
       const features = [{ name: "prefers-color-scheme", value: scheme }];
