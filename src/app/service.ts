@@ -82,10 +82,7 @@ export async function openService(
     departed,
     attempts: sharing.attempts,
   });
-  const { publish } = revoking;
-  const { list } = revoking;
-  const outside = { keys, publish, revocations: list, clock, log, observer };
-  const signIns = await openSignIns(snapshot, outside);
+  const signIns = await openSignIns(snapshot, { keys, revoking, clock, log, observer });
   await sharing.begin(logins, revoking);
   const workers = workersOf(configuration);
   // The main thread has row 0. With several threads, its only listener is the admin listener.
@@ -102,8 +99,8 @@ export async function openService(
     ...gateFilesOf(configuration, files),
     logins: logins.service,
     signIns: signIns.service,
-    revocations: list,
-    publish,
+    revocations: revoking.list,
+    publish: revoking.publish,
     ...sharing.limits,
     buffered: openLedger({ configuration, observer, clock, log, shared }),
     port: configuration.server.listen.port,

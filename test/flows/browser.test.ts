@@ -208,6 +208,18 @@ describe("a session", () => {
     expect(answer.body).toContain('action="/_sallyport/logout"');
   });
 
+  it("has a page with a button that ends it, for applications without one", async () => {
+    const headers = { ...NAVIGATION, ...(await signedIn()) };
+    const page = await ask(gate, "/_sallyport/logout", { headers });
+    expect(page.status).toBe(200);
+    expect(page.body).toContain("You are signed in as alice.");
+    expect(page.body).toContain('<form method="post" action="/_sallyport/logout">');
+    // A link ends nothing: any page may have one.
+    expect((await ask(gate, "/orders", { headers })).status).toBe(200);
+    const stranger = await ask(gate, "/_sallyport/logout", { headers: NAVIGATION });
+    expect(stranger).toMatchObject({ status: 401 });
+  });
+
   it.each(["/_sallyport/logout", "/api/logout"])("ends at %s, at once", async (path) => {
     const session = await signedIn();
     const foreign = { method: "POST", headers: { ...session, "sec-fetch-site": "cross-site" } };

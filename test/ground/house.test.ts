@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 51_200,
-  files: 336,
+  lines: 52_720,
+  files: 341,
   filesUnder40Lines: 41,
-  namesUsedByOneFile: 600,
+  namesUsedByOneFile: 625,
 };
 
 const texts = new Map(

@@ -310,7 +310,13 @@ function provider({ issuer, clientId, claims }: Client, settings: Settings, to: 
     page: unlessEmpty({ logo: logo === "-" ? undefined : logo }),
     providers: [
       {
-        ...{ name: "oidc", label, issuer, clientId, scopes, claims, require },
+        name: "oidc",
+        label,
+        issuer,
+        clientId,
+        scopes,
+        claims,
+        require,
         clientSecret: `\${file:${secretFile ?? "oidc-secret"}}`,
         automatic: settings.takeFlag("skip_provider_button") && alone ? true : undefined,
       },

@@ -7,7 +7,6 @@ import type { Log } from "../../core/log.ts";
 import type { SignIns } from "../../core/login.ts";
 import type { Observer } from "../../core/observer.ts";
 import { GateError } from "../../core/request/errors.ts";
-import type { PublishRevocations } from "../../core/revocation.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { claimsNeededBy, meets } from "../../policy/authorize.ts";
 import { TokenIssuer } from "../../tokens/issuer.ts";
@@ -15,7 +14,7 @@ import { algorithmOf, weaknessOf } from "../../tokens/keys/algorithms.ts";
 import { KeyFormatError, readKey } from "../../tokens/keys/key-directory.ts";
 import type { OwnKeys } from "../../tokens/keys/own-keys.ts";
 import type { ProviderSettings } from "../../tokens/providers/openid-provider.ts";
-import type { RevocationList } from "../../tokens/revocation/revocation-list.ts";
+import type { RevocationService } from "../../tokens/revocation/revocation-service.ts";
 import type { ProviderSignIns } from "../../tokens/providers/provider-sign-ins.ts";
 import { createAll } from "../from-files.ts";
 import { observeCheck, SIGN_IN } from "./remote-checks.ts";
@@ -28,8 +27,7 @@ interface Configured {
 
 interface SignInsOptions {
   readonly keys: Pick<OwnKeys, "signing" | "ring">;
-  readonly publish: PublishRevocations;
-  readonly revocations: RevocationList;
+  readonly revoking: Pick<RevocationService, "publish" | "list">;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
@@ -98,7 +96,7 @@ export function providersOf({ browser }: Configuration, files: SnapshotFiles) {
 }
 
 async function open({ configuration, files }: Configured, options: SignInsOptions) {
-  const { keys, publish, revocations, clock, log, observer } = options;
+  const { keys, revoking, clock, log, observer } = options;
   const { browser, tokens } = configuration;
   const { issuer, audience } = tokens;
   const lifetimeMs = browser?.lifetime ?? tokens.lifetime;
@@ -117,8 +115,8 @@ async function open({ configuration, files }: Configured, options: SignInsOption
     issuerName: issuer,
     lifetimeMs,
     keys,
-    publish,
-    revocations,
+    publish: revoking.publish,
+    revocations: revoking.list,
     clock,
     log,
   });

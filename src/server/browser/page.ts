@@ -21,12 +21,12 @@ export interface PageContent {
 const STYLE = `
 :root {
   color-scheme: light dark;
-  --page: #f4f6f8; --card: #ffffff; --line: #c3ccd4; --text: #17212b; --soft: #5b6975;
+  --page: #f4f6f8; --card: #ffffff; --line: #c3ccd4; --edge: #7b8791; --text: #17212b; --soft: #5b6975;
   --bad: #b3261e; --bad-soft: #fbe4e2; --accent: #17527e; --on-accent: #ffffff;
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --page: #0f1419; --card: #171e25; --line: #46535f; --text: #e4eaf0; --soft: #94a3b1;
+    --page: #0f1419; --card: #171e25; --line: #46535f; --edge: #74818d; --text: #e4eaf0; --soft: #94a3b1;
     --bad: #ff8f86; --bad-soft: #45201e; --accent: #7cc0f2; --on-accent: #0f1419;
   }
 }
@@ -38,7 +38,7 @@ p { margin: 0 0 16px; color: var(--soft); }
 .notice { color: var(--bad); background: var(--bad-soft); border-radius: 6px; padding: 8px 12px; }
 label { display: block; margin: 0 0 14px; font-size: 14px; }
 input { display: block; width: 100%; margin-top: 4px; padding: 10px; font: inherit; color: inherit; background: var(--page); border: 1px solid var(--line); border-radius: 6px; }
-form + p { margin-top: 20px; }
+.or { text-align: center; margin: 14px 0; }
 .button { display: block; text-align: center; text-decoration: none; }
 button, .button { width: 100%; padding: 11px; font: inherit; font-weight: 600; color: var(--on-accent); background: var(--accent); border: 0; border-radius: 6px; cursor: pointer; }
 a:not(.button) { color: var(--accent); }
@@ -123,15 +123,23 @@ export function signInForm(action: string, to: string): Html {
   </form>`;
 }
 
-/** Returns a button for each provider. */
+/** Returns a button for each provider. @param form what stands above them. */
 export function providerLinks(
   links: readonly { readonly href: string; readonly text: string }[],
-): readonly Html[] {
-  return links.map(({ href, text }) => html`<p><a class="button" href="${href}">${text}</a></p>`);
+  form: Html | undefined,
+): Html {
+  const buttons = links.map(
+    ({ href, text }) => html`<p><a class="button" href="${href}">${text}</a></p>`,
+  );
+  const apart = form !== undefined && links.length > 0 && html`<p class="or">or</p>`;
+  return html`${form}${apart}${buttons}`;
 }
 
-export function signOutForm(action: string): Html {
-  return html`<form method="post" action="${action}"><button>Sign out</button></form>`;
+/** Returns a button that signs out. @param person who is signed in, if that is not said elsewhere. */
+export function signOutForm(action: string, person?: string): Html {
+  const who = person === undefined ? undefined : html`<p>You are signed in as ${person}.</p>`;
+  return html`${who}
+    <form method="post" action="${action}"><button>Sign out</button></form>`;
 }
 
 /** Returns a link, as the only thing to do on a page. */

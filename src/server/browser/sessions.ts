@@ -1,5 +1,4 @@
 import type { Answer, Endpoint, EndpointCall } from "../request/gate.ts";
-import { html } from "../../lib/text/html.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { SignIns } from "../../core/login.ts";
@@ -90,7 +89,8 @@ export class Sessions {
     };
     const signOut: Endpoint = {
       name: "sign_out",
-      methods: ["POST"],
+      // A page with a button, for applications that have none.
+      methods: [...(page === undefined ? [] : ["GET", "HEAD"]), "POST"],
       auth: "required",
       tokenFrom: session,
       acceptsRevoked: true,
@@ -166,6 +166,10 @@ export class Sessions {
 
   async #signOut({ request, identity }: EndpointCall): Promise<Answer> {
     const { issuer, revoke } = this.#options;
+    if (request.method !== "POST") {
+      const content = signOutForm(this.#logout, identity?.subject);
+      return this.#page(200, { heading: "Sign out", content }, request.requestId);
+    }
     if (!isSameOrigin(request, undefined)) {
       throw new GateError("cross_site", { reason: "cross_site" });
     }
@@ -259,7 +263,8 @@ export class Sessions {
     const fromProvider = request !== undefined && decision?.endpoint?.name === PROVIDER_SIGN_IN;
     const begin = returns || request === undefined ? this.#login : request.path + request.query;
     const href = fromProvider ? begin : here;
-    return { heading, notice: `${error.message}.${wait}`, content: link(href, "Try again") };
+    const [message = ""] = wait === "" ? [error.message] : error.message.split(", try again");
+    return { heading, notice: `${message}.${wait}`, content: link(href, "Try again") };
   }
 
   /** Whether a session would let the request pass. Elsewhere, signing in would lead back to the page. */
@@ -290,7 +295,7 @@ export class Sessions {
       text: each.label,
     }));
     const form = hasUsers ? signInForm(this.#login, to) : undefined;
-    return { heading: "Sign in", notice, content: html`${form}${providerLinks(links)}` };
+    return { heading: "Sign in", notice, content: providerLinks(links, form) };
   }
 
   /** @param instead what everybody else would get: its other fields stay. */
