@@ -96,6 +96,7 @@ it.each([
   [["--host", "https://example.com"], "--host must be a host name"],
   [["--username", 'a"b'], "--username must be letters"],
   [["--listen", "8443"], "--listen must be ADDRESS:PORT"],
+  [["--browser", "firefox"], "--browser must be yes or no"],
   [["--for", "docker"], "--for must be shell, systemd or kubernetes"],
   [["--usernam", "x"], "did you mean --username?"],
 ])("refuses %j", async (flags, message) => {
@@ -103,6 +104,18 @@ it.each([
   const { code, err } = await command(["init", "-d", directory, ...flags]);
   expect(code).toBe(2);
   expect(err).toContain(message);
+});
+
+it("lets people sign in with a browser, if they do", async () => {
+  const directory = await emptyDirectory();
+  const { out } = await command(["init", "-d", directory, "--browser", "yes"]);
+  expect(out).toContain("Open https://localhost:8443/ in a browser, and sign in as admin.");
+  const flags = ["--config", join(directory, "config.yaml"), "--format", "json"];
+  const shown = await command(["config", ...flags]);
+  expect(shown.out).toContain("__Host-sallyport");
+  const plain = await emptyDirectory();
+  await command(["init", "-d", plain]);
+  expect(await readFile(join(plain, "config.yaml"), "utf8")).not.toContain("browser:");
 });
 
 it("adds a systemd unit that runs this program", async () => {
@@ -147,6 +160,7 @@ it.skipIf(!hasTerminal)(
       ["must be http", "http://127.0.0.1:9"],
       ["that clients use", ""],
       ["first user", "alice"],
+      ["with a browser", ""],
       ["Run by", ""],
       ["Password: ", "correct horse"],
       ["Again: ", "correct horse"],

@@ -75,7 +75,14 @@ async function firstKey(directory: string): Promise<string> {
   return file;
 }
 
-function configuration({ listen, backend, runner }: InitSettings): string {
+const BROWSER = `
+# People sign in on a page, at https://HOST/_sallyport/login, and sign out at https://HOST/_sallyport/logout.
+browser:
+  page: { title: Sallyport }
+  # providers: OpenID providers, see docs/browser.md
+`;
+
+function configuration({ listen, backend, browser, runner }: InitSettings): string {
   // In a pod, the default address fits every application behind the sidecar.
   const server = runner === "kubernetes" ? "" : `  listen: "${listen}"\n`;
   return `# sallyport check --config config.yaml reports every error; docs/reference/configuration.md lists every key.
@@ -87,7 +94,7 @@ users:
 
 tokens:
   keys: keys
-
+${browser ? BROWSER : ""}
 # Tried from the most specific to the least. Every route needs a token unless it says auth: none.
 routes:
   # - { name: docs, path: /docs/, methods: [GET, HEAD], auth: none, upstream: app }

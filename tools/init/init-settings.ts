@@ -11,6 +11,7 @@ export const INIT_FLAGS = {
   host: { type: "string" },
   listen: { type: "string" },
   username: { type: "string" },
+  browser: { type: "string" },
   "password-file": { type: "string" },
   for: { type: "string" },
   yes: { type: "boolean", short: "y" },
@@ -34,6 +35,8 @@ export interface InitSettings {
   readonly listen: string;
   readonly port: number;
   readonly username: string;
+  /** Whether people sign in with a browser. */
+  readonly browser: boolean;
   readonly password: string;
   /** Whether `init` generated the password, so that it must be shown once. */
   readonly generated: boolean;
@@ -41,7 +44,7 @@ export interface InitSettings {
 }
 
 interface Question {
-  readonly flag: "directory" | "backend" | "host" | "username" | "for";
+  readonly flag: "directory" | "backend" | "host" | "username" | "browser" | "for";
   readonly text: string;
   readonly preset: string;
   /** @returns why an answer is invalid; undefined if it is valid. */
@@ -82,6 +85,12 @@ const QUESTIONS: readonly Question[] = [
       /^[\w.@-]{1,128}$/.test(answer) ? undefined : "must be letters, digits, . _ @ and -",
   },
   {
+    flag: "browser",
+    text: "Do people use it with a browser, yes or no",
+    preset: "no",
+    fault: (answer) => (/^(?:yes|no)$/.test(answer) ? undefined : "must be yes or no"),
+  },
+  {
     flag: "for",
     text: `Run by ${RUNNERS_IN_WORDS}`,
     preset: "shell",
@@ -102,16 +111,24 @@ export async function readSettings(flags: Flags, terminal: Terminal): Promise<In
   if (!parsed.success || parsed.data.port === 0) {
     throw new UsageError(`--listen must be ADDRESS:PORT such as 0.0.0.0:8443, not ${address}`);
   }
-  const { for: runner, ...rest } = answers;
+  const { for: runner, browser, ...rest } = answers;
   if (!isRunner(runner)) throw new UsageError(`--for must be ${RUNNERS_IN_WORDS}`);
   const secret = await passwordOf(text(flags["password-file"]), interactive, terminal);
-  return { ...rest, ...secret, listen: address, port: parsed.data.port, runner };
+  const { port } = parsed.data;
+  return { ...rest, ...secret, listen: address, port, browser: browser === "yes", runner };
 }
 
 type Answers = Record<Question["flag"], string>;
 
 function fromFlags(flags: Flags): Answers {
-  const answers: Answers = { directory: "", backend: "", host: "", username: "", for: "" };
+  const answers: Answers = {
+    directory: "",
+    backend: "",
+    host: "",
+    username: "",
+    browser: "",
+    for: "",
+  };
   for (const { flag, preset, fault } of QUESTIONS) {
     const given = text(flags[flag]) ?? preset;
     const reason = fault(given);

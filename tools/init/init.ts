@@ -20,6 +20,7 @@ Overwrites nothing. Finally prints the command that starts the proxy, and curl c
       --username NAME       the first user (default: admin)
       --password-file FILE  reads the user's password from a file; - is standard input
                             (default: asks for it, or generates and prints one)
+      --browser yes|no      whether people sign in with a browser (default: no)
       --for shell|systemd|kubernetes
                             default: shell; systemd adds a unit, kubernetes a kustomization with the Secrets
                             for deploy/kubernetes/sidecar
@@ -61,11 +62,13 @@ function runIt({ directory, runner }: InitSettings): string {
   return `Run it:\n\n${indented(lines)}`;
 }
 
-function useIt({ directory, host, port, username, password, generated }: InitSettings): string {
+function useIt(settings: InitSettings): string {
+  const { directory, host, port, username, password, generated, browser } = settings;
   const url = `https://${host}:${port}`;
   const curl = `curl -sS --cacert ${shellWord(join(directory, "tls.crt"))}`;
   const body = String.raw`"{\"username\":\"${username}\",\"password\":\"$PASSWORD\"}"`;
   const login = `${curl} -H 'Content-Type: application/json' -d ${body} ${url}/api/authenticate`;
+  if (browser) return `Open ${url}/ in a browser, and sign in as ${username}.\n`;
   return `Log in and call the backend, in another terminal:\n\n${indented([
     generated ? `PASSWORD=${password}` : "read -rs PASSWORD   # type the password",
     String.raw`TOKEN=$(${login} | sed 's/.*"token":"\([^"]*\)".*/\1/')`,
