@@ -150,6 +150,7 @@ export const SAMPLE_STATUS: Status = {
     ],
   },
   minutes: Array.from({ length: 30 }, (_, index) => minuteOf(index)),
+  providers: [],
   refusals: [
     refusal(0, {}),
     refusal(1, { path: "/api/orders", method: "POST", status: 403, reason: "forbidden" }),

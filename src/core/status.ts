@@ -26,6 +26,7 @@ export interface Status {
   readonly certificate: StatusCertificate | undefined;
   readonly keys: readonly StatusKey[];
   readonly issuers: readonly StatusIssuer[];
+  readonly providers: readonly StatusProvider[];
   /** The last reload; undefined if there was none. */
   readonly reload: StatusReload | undefined;
   readonly configuration: StatusConfiguration;
@@ -94,6 +95,17 @@ interface StatusKey {
 interface StatusIssuer extends Omit<IssuerState, "fetches"> {
   /** Whether the keys are older than they should be, because fetches fail. */
   readonly stale: boolean;
+}
+
+/** A provider at which people sign in, and what became of them since the start. */
+interface StatusProvider {
+  readonly name: string;
+  readonly issuer: string;
+  /** Whether its last answer could not be used. */
+  readonly failing: boolean;
+  readonly signedIn: number;
+  readonly refused: number;
+  readonly failed: number;
 }
 
 export interface StatusReload {

@@ -220,6 +220,18 @@ describe("signing in at a provider", () => {
   });
 });
 
+it("the status says who signs in where", async () => {
+  await signIn();
+  const admin = { port: gate.adminPort };
+  const { providers } = fieldsOf(await ask(admin, "/-/status")) as { providers: object[] };
+  const counts = { signedIn: expect.any(Number), refused: expect.any(Number), failed: 0 };
+  expect(providers).toEqual([
+    { name: "company", issuer: provider.issuer, failing: false, ...counts },
+  ]);
+  const page = await ask(admin, "/-/", { headers: { accept: "text/html" } });
+  expect(page.body).toContain("Sign-in providers");
+});
+
 describe("signing out", () => {
   const post = (path: string, headers: Record<string, string>) =>
     ask(gate, path, { method: "POST", headers: { "sec-fetch-site": "same-origin", ...headers } });

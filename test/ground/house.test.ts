@@ -10,7 +10,7 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 52_720,
+  lines: 52_790,
   files: 341,
   filesUnder40Lines: 41,
   namesUsedByOneFile: 625,

@@ -7,6 +7,7 @@ import type { Log } from "../../core/log.ts";
 import type { SignIns } from "../../core/login.ts";
 import type { Observer } from "../../core/observer.ts";
 import { GateError } from "../../core/request/errors.ts";
+import type { RemoteCheckObserver } from "../../core/remote-check.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { claimsNeededBy, meets } from "../../policy/authorize.ts";
 import { TokenIssuer } from "../../tokens/issuer.ts";
@@ -36,6 +37,8 @@ interface SignInsOptions {
 /** The sign-ins at providers of the whole process, whatever the number of threads. */
 export interface OpenSignIns {
   readonly service: SignIns;
+  /** The providers in force, and whether the last answer of each could not be used. */
+  providers(): { readonly name: string; readonly issuer: string; readonly failing: boolean }[];
   /** Prepares another configuration. @throws ConfigError if a key file cannot be used. */
   prepare(changed: Configured): Promise<Change>;
   close(): void;
@@ -63,6 +66,10 @@ export async function openSignIns(
       signOutUrl: async (...left) => current.signIns?.signOutUrl(...left),
       endSessions: async (...ended) => current.signIns?.endSessions(...ended),
     },
+    providers: () =>
+      current.settings.providers.map(({ name, issuer }) => {
+        return { name, issuer, failing: current.failing.has(name) };
+      }),
     async prepare(changed) {
       const next = await open(changed, options);
       const isSame = isDeepStrictEqual(next.settings, current.settings);
@@ -102,14 +109,19 @@ async function open({ configuration, files }: Configured, options: SignInsOption
   const lifetimeMs = browser?.lifetime ?? tokens.lifetime;
   const providers = providersOf(configuration, files);
   const settings = { issuer, audience, lifetimeMs, providers: providers.map(comparable) };
-  if (providers.length === 0) return { signIns: undefined, settings };
+  const failing = new Set<string>();
+  if (providers.length === 0) return { signIns: undefined, settings, failing };
   // Costs nothing where nobody signs in at a provider.
   const { ProviderSignIns } = await import("../../tokens/providers/provider-sign-ins.ts");
   const signIns = new ProviderSignIns({
     providers: providers.map((each) => ({
       ...each,
       admits: (person) => meets(person, each.require),
-      check: observeCheck({ kind: SIGN_IN, name: each.name }, { observer, log, clock }),
+      check: noting(
+        failing,
+        each.name,
+        observeCheck({ kind: SIGN_IN, name: each.name }, { observer, log, clock }),
+      ),
     })),
     issuer: new TokenIssuer({ issuer, audience, lifetimeMs, keys: keysOf(keys), observer }),
     issuerName: issuer,
@@ -120,7 +132,26 @@ async function open({ configuration, files }: Configured, options: SignInsOption
     clock,
     log,
   });
-  return { signIns, settings };
+  return { signIns, settings, failing };
+}
+
+/** Notes the names of those that fail now. */
+function noting(
+  failing: Set<string>,
+  name: string,
+  check: RemoteCheckObserver,
+): RemoteCheckObserver {
+  return {
+    ...check,
+    answered(allowed, seconds) {
+      failing.delete(name);
+      check.answered(allowed, seconds);
+    },
+    failed(reason, seconds) {
+      failing.add(name);
+      check.failed(reason, seconds);
+    },
+  };
 }
 
 function keysOf(keys: Pick<OwnKeys, "signing">): Pick<OwnKeys, "signing" | "verification"> {

@@ -19,6 +19,7 @@ import type { LastReload, Reloader } from "../reload/reloader.ts";
 import type { Service } from "../service.ts";
 import { mergeIssuers } from "../threads/thread-queries.ts";
 import { routesOf, workersOf } from "../gate/from-configuration.ts";
+import { SIGN_IN } from "../gate/remote-checks.ts";
 import type { MetricObjects } from "../../observe/metrics/series.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import { shellWord } from "../../lib/text/printable.ts";
@@ -285,6 +286,17 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
     keys: [...keysIn(keys.ring, "tokens", now), ...keysIn(assertionKeys.ring, "assertions", now)],
     issuers: threads.issuers.map(({ fetches, ...issuer }) => {
       return { ...issuer, stale: fetches?.stale === true };
+    }),
+    providers: parts.signIns.providers().map(({ name, ...provider }) => {
+      const results = (result: string): number =>
+        counted("remote_checks_total", { kind: SIGN_IN, name, result });
+      return {
+        ...provider,
+        name,
+        signedIn: results("allowed"),
+        refused: results("denied"),
+        failed: results("unavailable"),
+      };
     }),
     reload: reloadIn(sources.reloading?.lastReload(), sources.reloads),
     configuration: configurationIn(sources),

@@ -144,6 +144,7 @@ export function sectionsOf(status: Status, before?: Status) {
     upstreams: upstreams(status),
     keys: keys(status),
     issuers: issuers(status),
+    ...(status.providers.length > 0 && { providers: providers(status) }),
     refusals: refusals(status),
   };
 }
@@ -286,6 +287,19 @@ function issuers(status: Status): Section<Table> {
     ">Age of the key set|AGE": ({ readAt }) => ageOf(readAt),
   });
   return { title: "Trusted issuers", link: "Issuers", note, content };
+}
+
+function providers(status: Status): Section<Table> {
+  const content = tableOf(status.providers, {
+    Provider: ({ name }) => strong(name),
+    Issuer: ({ issuer }) => code(issuer),
+    State: ({ failing }) => (failing ? badge("bad", "does not answer") : badge("good", "usable")),
+    ">Signed in": ({ signedIn }) => amount(signedIn),
+    ">Refused": ({ refused }) => amount(refused),
+    ">Failed": ({ failed }) => amount(failed),
+  });
+  const note = "where people with browsers sign in; counts since the start";
+  return { title: "Sign-in providers", link: "Providers", note, content };
 }
 
 /** Returns what a refused request asked for. */
