@@ -7,6 +7,7 @@ import { tokens } from "./sections/tokens-section.ts";
 import { shared } from "./sections/shared-section.ts";
 import { version } from "./sections/version-section.ts";
 import { browser, browserSection } from "./sections/browser-section.ts";
+import { decisionsSection } from "./sections/decisions-section.ts";
 import { identity } from "./sections/identity-section.ts";
 import { corsSection } from "./sections/cors-section.ts";
 import { authorization } from "./sections/authorization-section.ts";
@@ -42,6 +43,7 @@ function fileSchema() {
     shared: shared.schema().exactOptional(),
     version: version.schema().exactOptional(),
     browser: browserSection().exactOptional(),
+    decisions: decisionsSection().exactOptional(),
     identity: identity.schema(),
     cors: corsSection()
       .exactOptional()

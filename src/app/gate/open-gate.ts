@@ -16,7 +16,7 @@ import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts"
 import { authorize, claimsNeededBy, letPass } from "../../policy/authorize.ts";
 import { createRouteTable, hostMatcher } from "../../policy/route-table.ts";
 import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/authenticate.ts";
-import { Sessions } from "../../server/browser/sessions.ts";
+import { isOwnPath, Sessions } from "../../server/browser/sessions.ts";
 import { logoutEndpoint } from "../../server/endpoints/logout.ts";
 import { keySetEndpoint } from "../../server/endpoints/key-set-endpoint.ts";
 import {
@@ -24,7 +24,10 @@ import {
   fixedVersion,
   versionEndpoint,
 } from "../../server/endpoints/version-endpoint.ts";
-import { ambiguous } from "../../server/request/intake.ts";
+import { ambiguous, createIntake } from "../../server/request/intake.ts";
+import { Decisions } from "../../server/decisions/decisions.ts";
+import { createNetworks } from "../../lib/http/networks.ts";
+import { identityAnswers } from "../../upstream/headers/identity-headers.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { publishedKeys } from "../../tokens/keys/key-ring.ts";
 import { TokenVerifier } from "../../tokens/verify/verifier.ts";
@@ -36,6 +39,8 @@ import {
   corsOf,
   endpointPlacesOf,
   forwardingOf,
+  identityHeadersOf,
+  intakeOptionsOf,
   routesOf,
   tokenQueriesOf,
   workersOf,
@@ -112,6 +117,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const authenticate = authenticateEndpoint({ logins, observer, clock, reading });
   const keySet = keySetEndpoint(() => publishedKeys(options));
   const { issuer, revocation } = configuration.tokens;
+  const { ownPath } = configuration.server;
   const sessions = sessionsFor(options);
   const fields = sessions?.end;
   const logout = logoutEndpoint({ issuer, revoke: options.logOut, tokenFrom, fields });
@@ -133,10 +139,9 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
       ...(sessions?.endpoints ?? []),
       ...(configuration.tokens.jwks.publish ? [keySet] : []),
     ]),
-    findRoute:
-      sessions === undefined
-        ? findRoute
-        : (request) => (sessions.owns(request.matchPath) ? undefined : findRoute(request)),
+    findRoute: usesOwnPath(configuration)
+      ? (request) => (isOwnPath(ownPath, request.matchPath) ? undefined : findRoute(request))
+      : findRoute,
     nowhere: { auth: "required", tokenFrom: sessions && tokenFrom },
     tokens,
     describesRefusals: configuration.tokens.errorDescription,
@@ -144,6 +149,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     letPass,
     forwarder: kept.forwarder.value,
     sessions,
+    decisions: decisionsFor(options),
     accessFields: accessFieldsOf(configuration),
     release: () => leased.release(),
   };
@@ -152,6 +158,30 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     for (const part of parts) part.release();
   });
   return leased;
+}
+
+function usesOwnPath({ browser, decisions }: Configuration): boolean {
+  return browser !== undefined || decisions !== undefined;
+}
+
+/** Returns what answers other proxies, if some may ask. */
+function decisionsFor({
+  configuration,
+  clock,
+  assertionKeys,
+  keys,
+}: GateOptions): Decisions | undefined {
+  const { decisions, server, tokens } = configuration;
+  if (decisions === undefined || !decisions.http) return undefined;
+  const reading = intakeOptionsOf(configuration);
+  const assertion = assertionOf(configuration);
+  const signing = assertsWithOwnKeys(tokens) ? assertionKeys : keys;
+  const assertions = assertion && new Assertions(assertion, signing, clock);
+  return new Decisions({
+    ownPath: server.ownPath,
+    intake: createIntake({ ...reading, trustedProxies: createNetworks(decisions.from) }),
+    identityOf: identityAnswers(identityHeadersOf(configuration), assertions),
+  });
 }
 
 /** Returns what people with browsers get, if they sign in here. */

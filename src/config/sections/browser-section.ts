@@ -25,7 +25,10 @@ import {
 } from "../written.ts";
 
 /** The section `browser`: people who sign in with a browser. */
-export const browser: Section = { rules: [browserProblems], rulesOfValid: [lifetimeProblems] };
+export const browser: Section = {
+  rules: [browserProblems, ownPathProblems],
+  rulesOfValid: [lifetimeProblems],
+};
 
 export const OWN_PATH = "/_sallyport";
 
@@ -127,7 +130,7 @@ function provider() {
 }
 
 /** Rules between `browser` and what stands beside it. */
-function browserProblems({ whole, routes }: Written): PathProblem[] {
+function browserProblems({ whole }: Written): PathProblem[] {
   if (whole["browser"] === undefined) return [];
   const providers = listAt(whole, "browser", "providers");
   const users = listAt(whole, "users");
@@ -152,6 +155,13 @@ function browserProblems({ whole, routes }: Written): PathProblem[] {
     const message = "must not be false with browser: signing out would end no token";
     problems.push({ path: ["tokens", "revocation", "logout"], message });
   }
+  return problems;
+}
+
+/** No route may be below the prefix of our own addresses, which are never forwarded. */
+function ownPathProblems({ whole, routes }: Written): PathProblem[] {
+  if (whole["browser"] === undefined && whole["decisions"] === undefined) return [];
+  const problems: PathProblem[] = [];
   const own = textAt(whole, "server", "ownPath") ?? OWN_PATH;
   for (const [index, route] of routes.entries()) {
     for (const key of ["path", "exact"]) {

@@ -88,7 +88,7 @@ export interface Outcome {
   readonly target: string | undefined;
   /** The status sent to the client; 499 if the client disconnected first. */
   readonly status: number;
-  readonly source: "self" | "upstream";
+  readonly source: "self" | "upstream" | "decision";
   readonly auth: AuthResult | undefined;
   /** The auth reason, or the reason of the error that ended the request. */
   readonly reason: string | undefined;

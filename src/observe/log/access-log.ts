@@ -136,7 +136,7 @@ export function createObserver(options: ObserverOptions): Observer {
     requestFinished(outcome) {
       metrics.requestFinished(outcome);
       const { status, source } = outcome;
-      if (status >= 400 && source === "self") recent.requestFailed(outcome);
+      if (status >= 400 && source !== "upstream") recent.requestFailed(outcome);
       if (status < leastStatus) return;
       if (writesInfo || (writesWarn && accessLevel(outcome) === "warn")) {
         writeAccessLine(line, outcome, clock.now());
@@ -151,7 +151,7 @@ export function createObserver(options: ObserverOptions): Observer {
  * our failure.
  */
 function accessLevel({ source, status, reason }: Outcome): "info" | "warn" {
-  return (source === "self" && status >= 500) || reason === "drain_timeout" ? "warn" : "info";
+  return (source !== "upstream" && status >= 500) || reason === "drain_timeout" ? "warn" : "info";
 }
 
 /**

@@ -115,16 +115,6 @@ export class Sessions {
     ]);
   }
 
-  /** Whether a path is one of ours, in any case: it may bring a password, so no backend gets it. */
-  owns(matchPath: string): boolean {
-    const { ownPath } = this.#options;
-    const { length } = ownPath;
-    if (matchPath.length < length) return false;
-    const next = matchPath[length];
-    if (next !== undefined && /[\w-]/.test(next)) return false;
-    return matchPath.slice(0, length).toLowerCase() === ownPath.toLowerCase();
-  }
-
   /** The field that ends the session in the browser. */
   get end(): readonly string[] {
     return cookieField(this.#options.cookie, "", 0);
@@ -285,7 +275,7 @@ export class Sessions {
   /** Returns a path of this host that is none of ours; `/` for anything else. */
   #destination(to: string | null): string {
     const path = localPath(to);
-    return this.owns(path.split("?", 1)[0] ?? "") ? "/" : path;
+    return isOwnPath(this.#options.ownPath, path.split("?", 1)[0] ?? "") ? "/" : path;
   }
 
   #signInPage(to: string, notice: string | undefined): PageContent {
@@ -325,6 +315,15 @@ export class Sessions {
 
 /** A navigation and a request of a program share an address. */
 const VARIES = ["Vary", "Accept, Sec-Fetch-Site, Sec-Fetch-Mode, Sec-Fetch-Dest"];
+
+/** Whether a path is one of ours, in any case: it may bring a password, so no backend gets it. */
+export function isOwnPath(ownPath: string, matchPath: string): boolean {
+  const { length } = ownPath;
+  if (matchPath.length < length) return false;
+  const next = matchPath[length];
+  if (next !== undefined && /[\w-]/.test(next)) return false;
+  return matchPath.slice(0, length).toLowerCase() === ownPath.toLowerCase();
+}
 
 const REPLACED = new Set(["content-type", "content-length"]);
 

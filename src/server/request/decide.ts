@@ -111,6 +111,8 @@ function callerKey({ issuer, subject }: Identity): string {
   return `${issuer}\0${subject}`;
 }
 
+const HANDSHAKE = "sec-websocket-key";
+
 /** Methods that change nothing (RFC 9110 §9.2.1). Any page can make a browser send them by a link. */
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
@@ -123,7 +125,9 @@ function comesFromAnotherSite(
   isSwitching: boolean,
   cors: Cors | undefined,
 ): boolean {
-  return (isSwitching || !SAFE_METHODS.has(request.method)) && !isSameOrigin(request, cors);
+  // Another proxy that asks may keep the fields of the handshake, but not the request to switch.
+  const switches = isSwitching || headerValues(request.rawHeaders, HANDSHAKE).length > 0;
+  return (switches || !SAFE_METHODS.has(request.method)) && !isSameOrigin(request, cors);
 }
 
 /**

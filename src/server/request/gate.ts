@@ -9,6 +9,7 @@ import type { Transfer } from "../../core/request/transfer.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import type { Forwarder } from "../../upstream/forward.ts";
 import type { Cors } from "../endpoints/cors.ts";
+import type { Decisions } from "../decisions/decisions.ts";
 import type { Sessions } from "../browser/sessions.ts";
 import type { Intake } from "./intake.ts";
 
@@ -43,6 +44,8 @@ export interface Gate {
   readonly forwarder: Forwarder;
   /** What people with browsers get; undefined if everybody gets the envelope. */
   readonly sessions: Sessions | undefined;
+  /** Answers other proxies; undefined if none may ask. */
+  readonly decisions: Decisions | undefined;
   /** Undefined if access lines have no additional fields. */
   readonly accessFields: AccessFields | undefined;
   release(): void;

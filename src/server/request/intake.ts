@@ -105,7 +105,10 @@ function joined(before: string | undefined, value: string): string {
 }
 
 /** The length of the body, -1 if unknown. `chunked` is the only transfer coding, and not in HTTP/1.0 (RFC 9112 §6.1). */
-function bodyLength(fields: Fields, { httpVersion, hasBody }: IncomingRequest): number {
+function bodyLength(
+  fields: Fields,
+  { httpVersion, hasBody }: Pick<IncomingRequest, "httpVersion" | "hasBody">,
+): number {
   const { contentLength, transferEncoding } = fields;
   if (transferEncoding !== undefined) {
     if (contentLength !== undefined || httpVersion !== "1.1") throw ambiguous("framing");
@@ -134,7 +137,13 @@ function expectsContinue(expect: string, httpVersion: string): boolean {
  * @throws GateError `bad_request`, `method_not_allowed` or `header_too_large` for what two parsers could read differently;
  * `underscore_header` for what the policy rejects.
  */
-export type Intake = (message: IncomingRequest, id: number) => GateRequest;
+export type Intake = (
+  message: Pick<
+    IncomingRequest,
+    "method" | "url" | "rawHeaders" | "httpVersion" | "socket" | "hasBody"
+  >,
+  id: number,
+) => GateRequest;
 
 /** A name without empty labels, which other parsers would strip or fill in. A final dot is allowed. */
 const HOST = /^(?:[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*\.?|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;

@@ -120,7 +120,13 @@ export class Pipeline {
     const { rules, streams } = this.#options;
     try {
       if (rules.draining) response.shouldKeepAlive = false;
-      const request = context.rules.intake(incoming, response.id);
+      const { decisions } = context.gate;
+      let request = context.rules.intake(incoming, response.id);
+      const asks = decisions?.covers(request) === true;
+      if (asks) {
+        context.asks = true;
+        request = decisions.requestIn(request, incoming);
+      }
       context.request = request;
       context.requestId = request.requestId;
       let decision = decide(request, context);
@@ -132,6 +138,12 @@ export class Pipeline {
       this.#count(decision, response);
       const { action, identity } = decision;
       if (action instanceof GateError) throw action;
+      if (asks) {
+        // Our own endpoints are asked themselves.
+        if (!(action instanceof Permit)) throw new GateError("no_route");
+        transfer.bytesOut = send(decisions.yes(action), incoming, response);
+        return;
+      }
       if (!(action instanceof Permit)) {
         const answer = await action.answer({ request, incoming, response, identity, transfer });
         transfer.bytesOut = send(answer, incoming, response);

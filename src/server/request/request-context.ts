@@ -33,6 +33,8 @@ export class RequestContext extends WheelEntry<RequestContext> {
   /** Empty until intake has read the request or an error is answered. */
   requestId = "";
   request: GateRequest | undefined;
+  /** Whether another proxy asks about the request, and forwards it itself. */
+  asks = false;
   decision: Decision | undefined;
   /** The reason of the error that ended the request. */
   reason: Reason | undefined;
@@ -67,14 +69,14 @@ export function outcomeOf(context: RequestContext, now: number): Outcome {
     id: response.id,
     requestId: context.requestId,
     client: request?.client ?? unmapAddress(incoming.socket.remoteAddress ?? ""),
-    method: incoming.method ?? "",
+    method: request?.method ?? incoming.method ?? "",
     host: request?.authority ?? "",
     path: request?.path ?? pathAlone(incoming.url ?? ""),
     route: (decision?.endpoint ?? decision?.route)?.name ?? "none",
     upstream: transfer.upstream,
     target: transfer.target,
     status,
-    source: transfer.upstreamHeaderMs === undefined ? "self" : "upstream",
+    source: sourceOf(context),
     auth: decision?.auth,
     reason: interruption ?? transfer.abortReason ?? context.reason ?? decision?.reason,
     subject: identity?.subject,
@@ -85,6 +87,11 @@ export function outcomeOf(context: RequestContext, now: number): Outcome {
     protocol: context.upgrade === undefined ? `HTTP/${incoming.httpVersion}` : "websocket",
     fields: gate.accessFields?.({ headers: incoming.headers, identity, status }),
   };
+}
+
+function sourceOf({ asks, transfer }: RequestContext): Outcome["source"] {
+  if (asks) return "decision";
+  return transfer.upstreamHeaderMs === undefined ? "self" : "upstream";
 }
 
 /**

@@ -1,4 +1,6 @@
 import type { ClaimValue, Identity } from "../../core/request/identity.ts";
+import type { Permit } from "../../core/request/permit.ts";
+import type { Assertions } from "../../tokens/assertion/assertions.ts";
 
 /** The headers that carry the identity to the backend; undefined for those that are not sent. */
 export interface IdentityHeaderNames {
@@ -50,4 +52,33 @@ export function identityHeaders(names: IdentityHeaderNames, identity: Identity):
 /** Encodes a claim that may be a list. A text with a comma is none, so it must not look like one. */
 export function claimValue(value: ClaimValue): string {
   return listValue(typeof value === "object" ? value.map(String) : [String(value)]);
+}
+
+/**
+ * Returns the identity headers of permitted requests for another proxy, which overwrites those of its client with them: each of
+ * them, empty without a value.
+ *
+ * @param assertions what signs assertions, if they are configured.
+ */
+export function identityAnswers(
+  names: IdentityHeaderNames,
+  assertions?: Pick<Assertions, "header" | "for">,
+): (permit: Permit) => readonly string[] {
+  const { subject, groups, issuer, claims = {} } = names;
+  const all = [subject, groups, issuer, ...Object.keys(claims), assertions?.header];
+  // What another proxy has shown of itself says nothing of its client.
+  const every = [...all, CLIENT_SUBJECT_HEADER].filter((name) => name !== undefined);
+  return ({ identity, route }) => {
+    const known = new Map<string, string>();
+    if (identity !== undefined) {
+      const headers = identityHeaders(names, identity);
+      for (let i = 0; i + 1 < headers.length; i += 2) {
+        known.set(headers[i] ?? "", headers[i + 1] ?? "");
+      }
+      if (route.assertion === true && assertions !== undefined) {
+        known.set(assertions.header, assertions.for(identity));
+      }
+    }
+    return every.flatMap((name) => [name, known.get(name) ?? ""]);
+  };
 }
