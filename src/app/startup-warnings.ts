@@ -62,6 +62,7 @@ export async function startupWarnings(
     ...identityWarnings(written),
     ...clearTextWarnings(written),
     ...gapWarnings(routesOf(written)),
+    ...decisionWarnings(written),
   ];
 }
 
@@ -104,11 +105,12 @@ function fileWarnings({ path: file, stats }: FileContent): StartupWarning[] {
 
 /** Returns warnings about who can get a token, about the keys that sign, and about how long tokens and logouts last. */
 async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarning[]> {
-  const { users, tokens } = written;
+  const { users, tokens, browser } = written;
   const found: StartupWarning[] = [];
   const add = (message: string, more: Partial<StartupWarning>): void =>
     void found.push(warning("configuration", message, more));
-  if (users.length === 0 && tokens.trusted.length === 0) {
+  const providers = browser?.providers ?? [];
+  if (users.length === 0 && tokens.trusted.length === 0 && providers.length === 0) {
     const message = "there are no users and no trusted issuers: nobody gets a token";
     const hint = "name a users file, or an issuer in tokens.trusted";
     add(message, { hint, loggedElsewhere: true });
@@ -132,6 +134,18 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
     add(message, { hint: "set tokens.revocation.journal" });
   }
   return found;
+}
+
+/** Returns warnings about keys of routes that hold only for requests that pass through Sallyport. */
+function decisionWarnings({ decisions, routes }: Configuration): StartupWarning[] {
+  if (decisions === undefined) return [];
+  return routes
+    .filter(({ concurrency }) => concurrency !== undefined)
+    .map(({ name }) => {
+      const message = `the route ${name} limits concurrency, which does not hold for requests that another proxy forwards`;
+      const hint = "limit them there: Sallyport does not see their end";
+      return warning("configuration", message, { hint });
+    });
 }
 
 function identityWarnings(configuration: Configuration): StartupWarning[] {

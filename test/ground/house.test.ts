@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 52_790,
-  files: 341,
+  lines: 53_080,
+  files: 343,
   filesUnder40Lines: 41,
-  namesUsedByOneFile: 625,
+  namesUsedByOneFile: 626,
 };
 
 const texts = new Map(

@@ -188,7 +188,9 @@ function stateOf(stores: readonly FollowedStore[], wanted: string): StoreState {
 }
 
 function warnOfNobody({ configuration, log }: Pick<LoginsOptions, "configuration" | "log">): void {
-  if (configuration.users.length === 0) log.warn("there are no users: nobody can log in");
+  const { users, browser } = configuration;
+  if (users.length === 0 && (browser?.providers ?? []).length === 0)
+    log.warn("there are no users: nobody can log in");
 }
 
 interface OpeningOptions extends LoginsOptions {
