@@ -283,6 +283,13 @@ it.each(["Bearer\tx", "Basic eDp5, Bearer x", "DPoP x", "bearer"])(
   },
 );
 
+it("explain knows that the own path is never forwarded", async () => {
+  const url = `/-/explain?url=${encodeURIComponent("/_sallyport/other")}`;
+  const { body } = await ask({ port: gate.adminPort }, url);
+  expect(body).toContain("below server.ownPath");
+  expect(body).not.toContain('"taken"');
+});
+
 describe("the own path", () => {
   it.each([
     ...[

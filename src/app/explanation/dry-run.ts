@@ -15,7 +15,7 @@ import { Permit } from "../../core/request/permit.ts";
 import { explainRequirements, isWeaker } from "../../policy/authorize.ts";
 import { createIntake } from "../../server/request/intake.ts";
 import { type ReadHead, readHead } from "../../server/admin/explain-page.ts";
-import { forwardingOf, intakeOptionsOf, routesOf } from "../gate/from-configuration.ts";
+import { forwardingOf, intakeOptionsOf, ownPathsOf, routesOf } from "../gate/from-configuration.ts";
 import { type ExplainerAloneOptions, withOwnGate } from "./dry-run-gate.ts";
 import { explainToken, type TokenSettings } from "./explained-token.ts";
 import { maskText } from "../../observe/log/redaction.ts";
@@ -248,6 +248,7 @@ function explained(
   const { method, host, path, matchPath, client } = request;
   const { peer, peerTrusted, secure } = request.connection;
   const routes = routesOf(configuration);
+  const isOwn = ownPathsOf(configuration)?.(matchPath) === true;
   return {
     verdict: {
       ...(refusal === undefined ? letThrough(action) : refused(refusal, dryRun, configuration)),
@@ -265,7 +266,7 @@ function explained(
       secure,
       protocol: upgrade ? "websocket" : "http",
     },
-    routes: explainRoutes(routes, decision.routed ? request : undefined),
+    routes: explainRoutes(routes, decision.routed && !isOwn ? request : undefined),
     token: explainToken(decision, options),
     requirements: explainRequirements(route?.require ?? {}, identity),
     backend: action instanceof Permit ? explainBackend(configuration, action, upgrade) : undefined,
@@ -274,6 +275,7 @@ function explained(
       ...droppedNotes(read),
       ...overlapNotes(routes, request, decision.routed ? route : undefined),
       ...decisionNotes(decision, refusal),
+      ...(isOwn ? ["the path is below server.ownPath, and never forwarded"] : []),
     ],
   };
 }

@@ -13,6 +13,7 @@ import { foldedName } from "../../lib/http/header-values.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
 import { createAccessFields, leastLoggedStatus } from "../../observe/log/access-log.ts";
 import type { ListenOptions } from "../../server/listener/listen-options.ts";
+import { isOwnPath } from "../../server/browser/sessions.ts";
 import type { IntakeOptions } from "../../server/request/intake.ts";
 import { storeNames } from "../../credentials/stores/user-store.ts";
 import { checksIn } from "./remote-checks.ts";
@@ -71,6 +72,18 @@ export function intakeOptionsOf({ server, routes }: Configuration): Omit<IntakeO
     underscoreHeaders: server.underscoreHeaders,
     loosePaths: routes.some(({ paths }) => paths !== "strict"),
   };
+}
+
+/**
+ * Returns whether a path is below `server.ownPath`, and so never forwarded; undefined if none of our addresses there is in use.
+ */
+export function ownPathsOf({
+  browser,
+  decisions,
+  server,
+}: Configuration): ((matchPath: string) => boolean) | undefined {
+  if (browser === undefined && decisions === undefined) return undefined;
+  return (matchPath) => isOwnPath(server.ownPath, matchPath);
 }
 
 /** Returns the number of threads that accept connections. */

@@ -16,7 +16,7 @@ import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts"
 import { authorize, claimsNeededBy, letPass } from "../../policy/authorize.ts";
 import { createRouteTable, hostMatcher } from "../../policy/route-table.ts";
 import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/authenticate.ts";
-import { isOwnPath, Sessions } from "../../server/browser/sessions.ts";
+import { Sessions } from "../../server/browser/sessions.ts";
 import { logoutEndpoint } from "../../server/endpoints/logout.ts";
 import { keySetEndpoint } from "../../server/endpoints/key-set-endpoint.ts";
 import {
@@ -41,6 +41,7 @@ import {
   forwardingOf,
   identityHeadersOf,
   intakeOptionsOf,
+  ownPathsOf,
   routesOf,
   tokenQueriesOf,
   workersOf,
@@ -117,7 +118,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const authenticate = authenticateEndpoint({ logins, observer, clock, reading });
   const keySet = keySetEndpoint(() => publishedKeys(options));
   const { issuer, revocation } = configuration.tokens;
-  const { ownPath } = configuration.server;
+  const isOwn = ownPathsOf(configuration);
   const sessions = sessionsFor(options);
   const fields = sessions?.end;
   const logout = logoutEndpoint({ issuer, revoke: options.logOut, tokenFrom, fields });
@@ -139,9 +140,10 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
       ...(sessions?.endpoints ?? []),
       ...(configuration.tokens.jwks.publish ? [keySet] : []),
     ]),
-    findRoute: usesOwnPath(configuration)
-      ? (request) => (isOwnPath(ownPath, request.matchPath) ? undefined : findRoute(request))
-      : findRoute,
+    findRoute:
+      isOwn === undefined
+        ? findRoute
+        : (request) => (isOwn(request.matchPath) ? undefined : findRoute(request)),
     nowhere: { auth: "required", tokenFrom: sessions && tokenFrom },
     tokens,
     describesRefusals: configuration.tokens.errorDescription,
@@ -158,10 +160,6 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     for (const part of parts) part.release();
   });
   return leased;
-}
-
-function usesOwnPath({ browser, decisions }: Configuration): boolean {
-  return browser !== undefined || decisions !== undefined;
 }
 
 /** Returns what answers other proxies, if some may ask. */
