@@ -309,3 +309,20 @@ describe("the own path", () => {
     expect((await ask(gate, "/_sallyports", { token: gate.token })).status).toBe(200);
   });
 });
+
+it("a page with the largest logo and several providers is one request of 12 KiB at most", async () => {
+  const logo = `<svg xmlns="http://www.w3.org/2000/svg">${" ".repeat(5_060)}</svg>`;
+  const providers = ["one", "two", "three"].map((name) => {
+    return { name, label: `Account of ${name}`, issuer: "https://id.example.com", clientId: "x" };
+  });
+  const page = { title: "Orders", message: "Ask platform@example.com", logo: "logo.svg" };
+  await using own = await startSallyport({
+    target: backend.url,
+    config: { browser: { page, providers } },
+    files: { "logo.svg": logo },
+  });
+  const { body } = await ask(own, "/orders", { headers: NAVIGATION });
+  expect(body).toContain('<img src="data:image/svg+xml;base64,');
+  expect(Buffer.byteLength(body)).toBeLessThan(12 * 1_024);
+  expect(body.match(/class="button"/g)).toHaveLength(3);
+});

@@ -199,6 +199,37 @@ describe("a way back is refused", () => {
     expect(gate.lines().join("\n")).not.toMatch(/owned_by_eve|"kind":"signIn".*unavailable/);
   });
 
+  it("that another site makes up, and the true one still counts", async () => {
+    const begun = await begin();
+    const cookie = cookieIn(begun);
+    const slot = /signin-(\d)=/.exec(cookie)?.[1] ?? "";
+    const forged = `${LOGIN}/company/callback?state=${slot}x&code=x`;
+    expectNobody(await comeBack(forged, cookie));
+    expect((await comeBack(pathOf(wayBack(begun)), cookie)).status).toBe(303);
+  });
+
+  it("never takes the place of a sign-in that the person has begun, from another site", async () => {
+    const own = cookieIn(await begin());
+    for (let popup = 0; popup < 20; popup += 1) {
+      const headers = { ...NAVIGATION, "sec-fetch-site": "cross-site", cookie: own };
+      const answer = await ask(gate, `${LOGIN}/company`, { headers });
+      expect(cookieIn(answer).split("=")[0]).not.toBe(own.split("=")[0]);
+    }
+  });
+
+  it("after a provider that was away for a moment counts once more", async () => {
+    const begun = await begin();
+    const path = pathOf(wayBack(begun));
+    provider.script.answer = (asked, response) => {
+      if (asked !== "/token") return false;
+      response.writeHead(503).end("{}");
+      return true;
+    };
+    expectNobody(await comeBack(path, cookieIn(begun)), 503);
+    delete provider.script.answer;
+    expect((await comeBack(path, cookieIn(begun))).status).toBe(303);
+  });
+
   it("with a guessed code, again and again: the provider is asked once", async () => {
     const begun = await begin();
     const url = wayBack(begun);

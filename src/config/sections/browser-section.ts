@@ -33,7 +33,7 @@ export const browser: Section = {
 export const OWN_PATH = "/_sallyport";
 
 /** A page is one request of 12 KiB at most. */
-const LARGEST_LOGO = 6 * 1_024;
+const LARGEST_LOGO = 5 * 1_024;
 
 const ONE_YEAR = 366 * 24 * 3_600_000;
 
@@ -65,7 +65,7 @@ export function browserSection() {
             logo: filePath({ maxBytes: LARGEST_LOGO })
               .exactOptional()
               .describe(
-                "Picture above the title: a file with SVG, PNG, JPEG or WebP, 6 KiB at most",
+                "Picture above the title: a file with SVG, PNG, JPEG or WebP, 5 KiB at most",
               ),
           }),
         ])

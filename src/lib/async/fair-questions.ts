@@ -14,7 +14,15 @@ export interface QuestionBounds {
 
 interface Client {
   asking: number;
-  readonly waiting: Set<() => void>;
+  /** In the order in which they came. */
+  readonly waiting: Set<Waiting>;
+}
+
+interface Waiting {
+  readonly start: () => void;
+  readonly drop: (reason: unknown) => void;
+  /** Whether it had to make room. */
+  dropped: boolean;
 }
 
 /** Limits the concurrent questions to a server, and shares them fairly among the clients that cause them. */
@@ -43,9 +51,8 @@ export class FairQuestions {
     const client = this.#clients.get(name) ?? { asking: 0, waiting: new Set() };
     const own = client.asking + client.waiting.size;
     const { most, mostOfClient } = this.#bounds;
-    if (this.#asking + this.#waiting >= most || own >= mostOfClient) {
-      throw new RemoteError("too many questions at once");
-    }
+    const isFull = this.#asking + this.#waiting >= most;
+    if (own >= mostOfClient || (isFull && !this.#makeRoom(own))) throw tooMany();
     this.#clients.set(name, client);
     try {
       if (this.#mayAsk(client)) this.#begin(client);
@@ -74,17 +81,38 @@ export class FairQuestions {
     this.#asking += 1;
   }
 
+  /** Gives up the newest waiting question of the client that has most, for one that has fewer. @returns whether it has. */
+  #makeRoom(own: number): boolean {
+    let most: Client | undefined;
+    let count = own + 1;
+    for (const client of this.#clients.values()) {
+      const has = client.asking + client.waiting.size;
+      if (client.waiting.size === 0 || has <= count) continue;
+      most = client;
+      count = has;
+    }
+    const newest = [...(most?.waiting ?? [])].at(-1);
+    if (most === undefined || newest === undefined) return false;
+    most.waiting.delete(newest);
+    this.#waiting -= 1;
+    newest.dropped = true;
+    newest.drop(tooMany());
+    return true;
+  }
+
   async #turnOf(client: Client, signal: AbortSignal): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const late = (): void => reject(signal.reason);
-    client.waiting.add(resolve);
+    const { promise, resolve: start, reject: drop } = Promise.withResolvers<void>();
+    const late = (): void => drop(signal.reason);
+    const waiting: Waiting = { start, drop, dropped: false };
+    client.waiting.add(waiting);
     this.#waiting += 1;
     signal.addEventListener("abort", late, { once: true });
     try {
       await promise;
     } catch (error) {
+      if (waiting.dropped) throw error;
       // Its turn may have come at the same moment. The question then starts, and the signal ends it at once.
-      if (!client.waiting.delete(resolve)) return;
+      if (!client.waiting.delete(waiting)) return;
       this.#waiting -= 1;
       throw error;
     } finally {
@@ -103,7 +131,7 @@ export class FairQuestions {
       this.#clients.delete(name);
       this.#clients.set(name, client);
       this.#begin(client);
-      first();
+      first.start();
       return;
     }
   }
@@ -111,4 +139,8 @@ export class FairQuestions {
   #forgetIdle(name: string, { asking, waiting }: Client): void {
     if (asking === 0 && waiting.size === 0) this.#clients.delete(name);
   }
+}
+
+function tooMany(): RemoteError {
+  return new RemoteError("too many questions at once");
 }

@@ -46,7 +46,9 @@ const LONGEST_TO = 256;
  * Where a browser keeps sign-ins that it has begun, each in a cookie of its own: tabs do not share one. There are so few that all of them
  * fit into the head of a request beside a session, whoever makes a browser begin sign-ins.
  */
-const SLOTS = ["0", "1", "2", "3", "4", "5", "6", "7"];
+const SLOTS = ["0", "1", "2", "3"];
+/** Those of sign-ins that another site may have begun: it cannot take the place of one that the person has begun here. */
+const FOREIGN_SLOTS = ["4", "5", "6", "7"];
 
 /** Returns the endpoints of all providers, by path: to the provider, back from it, and the end of sessions by the provider. */
 export function providerEndpoints(options: ProviderEndpointsOptions): Map<string, Endpoint> {
@@ -146,9 +148,13 @@ function nameFor(cookie: string, slot: string): string {
 /** Returns a slot without a sign-in, else any: at random, since tabs may begin at the same moment. */
 function freeSlot({ rawHeaders }: GateRequest, cookie: string): string {
   const fields = headerValues(rawHeaders, "cookie");
-  const free = SLOTS.filter(
+  const isForeign = headerValues(rawHeaders, "sec-fetch-site").some((site) =>
+    ["cross-site", "same-site"].includes(site),
+  );
+  const slots = isForeign ? FOREIGN_SLOTS : SLOTS;
+  const free = slots.filter(
     (slot) => !fields.some((field) => cookieValues(field, nameFor(cookie, slot)).length > 0),
   );
-  const among = free.length === 0 ? SLOTS : free;
+  const among = free.length === 0 ? slots : free;
   return among[randomInt(among.length)] ?? "0";
 }

@@ -88,12 +88,18 @@ export class ProviderSignIns implements SignIns {
     try {
       const pending = await this.#pendingOf(provider, returned);
       const now = clock.now();
-      const claims = await client.finish(new URL(returned.url), pending, returned.network);
+      const claims = await client
+        .finish(new URL(returned.url), pending, returned.network)
+        .catch((error: unknown) => {
+          // The code may still be good: the person may try again.
+          if (isUnavailable(error)) this.#tried.delete(pending.state);
+          throw error;
+        });
       const token = await this.#tokenFor(provider, claims, now);
       counted(true);
       return { token, to: pending.to };
     } catch (error) {
-      if (!(error instanceof GateError) || error.code === "provider_unavailable") throw error;
+      if (!(error instanceof GateError) || isUnavailable(error)) throw error;
       counted(false);
       const { reason, cause } = error;
       const why = cause === undefined ? {} : { error: codeOrMessage(cause) };
@@ -113,7 +119,10 @@ export class ProviderSignIns implements SignIns {
     if (pending === undefined || !isOurs || !url.startsWith(`${pending.returnTo}?`)) {
       throw failed("sign_in_state");
     }
-    // Otherwise one person could make us send guessed codes to the provider without end.
+    const [state, another] = new URL(url).searchParams.getAll("state");
+    // Only the way back itself counts: another site could send the browser here, with its cookie.
+    if (state !== pending.state || another !== undefined) throw failed("sign_in_state");
+    // Each sign-in sends one code to the provider, not one guess after the other.
     if (this.#tried.has(pending.state)) throw failed("sign_in_state");
     this.#tried.set(pending.state, true);
     return pending;
@@ -190,6 +199,10 @@ export class ProviderSignIns implements SignIns {
 function digestOf(issuer: string, claim: "sid" | "sub", name: string): string {
   const named = JSON.stringify([issuer, claim, name]);
   return createHash("sha256").update(named).digest("base64url").slice(0, 22);
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof GateError && error.code === "provider_unavailable";
 }
 
 function failed(reason: Reason): GateError {
