@@ -9,6 +9,7 @@ import type { FileContent } from "../lib/files/regular-file.ts";
 import { exposures } from "../lib/process-hardening.ts";
 import { isExposed, isOpenToAll, isReplaceable } from "../lib/files/private-file.ts";
 import { issuerWarning, routeWarnings } from "../policy/route-warnings.ts";
+import { QUESTION_FIELDS } from "../server/decisions/decisions.ts";
 import { certificateWarnings } from "../server/tls/certificate.ts";
 import { assertsWithOwnKeys, identityHeadersOf, routesOf } from "./gate/from-configuration.ts";
 import { usersFilesIn } from "./from-files.ts";
@@ -139,13 +140,29 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
 /** Returns warnings about keys of routes that hold only for requests that pass through Sallyport. */
 function decisionWarnings({ decisions, routes }: Configuration): StartupWarning[] {
   if (decisions === undefined) return [];
-  return routes
-    .filter(({ concurrency }) => concurrency !== undefined)
-    .map(({ name }) => {
-      const message = `the route ${name} limits concurrency, which does not hold for requests that another proxy forwards`;
-      const hint = "limit them there: Sallyport does not see their end";
-      return warning("configuration", message, { hint });
-    });
+  return routes.flatMap(({ name, concurrency, headers = {} }) => {
+    const never = Object.keys(headers).filter((each) =>
+      QUESTION_FIELDS.includes(each.toLowerCase()),
+    );
+    return [
+      ...(concurrency === undefined
+        ? []
+        : [
+            warning(
+              "configuration",
+              `the route ${name} limits concurrency, which does not hold for requests that another proxy forwards`,
+              { hint: "limit them there: Sallyport does not see their end" },
+            ),
+          ]),
+      ...never.map((field) =>
+        warning(
+          "configuration",
+          `the route ${name} compares ${field}, which no request has that another proxy asks about`,
+          { hint: "it names a part of the question there" },
+        ),
+      ),
+    ];
+  });
 }
 
 function identityWarnings(configuration: Configuration): StartupWarning[] {

@@ -1,7 +1,9 @@
 /** Other proxies ask whether a request may pass, and forward it themselves. */
+import { connect, type TLSSocket } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Answer, ask } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { connectHttp2 } from "../support/http2-client.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 
@@ -35,9 +37,14 @@ afterAll(async () => {
 
 type Headers = Record<string, string>;
 
-/** Asks about a request as nginx does, with the client's own headers. */
-const about = (target: string, headers: Headers = {}, at = gate): Promise<Answer> =>
-  ask(at, "/_sallyport/decide", { headers: { "X-Original-URI": target, ...headers } });
+/** What every proxy says. */
+const CLIENT = { "X-Forwarded-For": "192.0.2.50" };
+
+/** Asks about a GET as nginx does, with the client's own headers. */
+const about = (target: string, headers: Headers = {}, at = gate): Promise<Answer> => {
+  const said = { ...CLIENT, "X-Original-URI": target, "X-Original-Method": "GET" };
+  return ask(at, "/_sallyport/decide", { headers: { ...said, ...headers } });
+};
 
 const bearer = (): Headers => ({ authorization: `Bearer ${gate.token}` });
 
@@ -49,7 +56,7 @@ describe("a question", () => {
       ...{ "x-auth-subject": "alice", "x-auth-groups": "sales", "x-auth-issuer": "sallyport" },
       ...{ "x-auth-client-subject": "", "cache-control": "no-store", "content-length": "0" },
     });
-    const anonymous = await about("/public/x", { "X-Auth-Subject": "root" });
+    const anonymous = await about("/public/x");
     expect(anonymous.headers).toMatchObject({ "x-auth-subject": "", "x-auth-groups": "" });
     expect(backend.requests).toEqual([]);
   });
@@ -68,35 +75,78 @@ describe("a question", () => {
     expect(page.body).toContain('name="to" value="/orders"');
   });
 
-  it.each<[string, string, Headers]>([
-    ["nginx", "/_sallyport/decide", { "X-Original-URI": "/posts", "X-Original-Method": "DELETE" }],
+  it.each<[string, string, Headers, string]>([
+    ["nginx", "/_sallyport/decide", { "X-Original-URI": "/posts" }, "X-Original-Method"],
     [
-      "Traefik",
+      "Traefik and Caddy",
       "/_sallyport/decide",
-      { "X-Forwarded-Uri": "/posts", "X-Forwarded-Method": "DELETE" },
+      { "X-Forwarded-Uri": "/posts", "X-Forwarded-Host": "a.example" },
+      "X-Forwarded-Method",
     ],
     [
       "ingress-nginx",
       "/_sallyport/decide",
-      { "X-Original-URL": "https://a.example/posts", "X-Original-Method": "DELETE" },
+      { "X-Original-URL": "https://a.example/posts" },
+      "X-Original-Method",
     ],
-    ["Envoy", "/_sallyport/decide/posts", { "X-Forwarded-Method": "DELETE" }],
-  ])("of %s names method and target in its own way", async (_who, path, headers) => {
-    expect((await ask(gate, path, { headers })).status).toBe(401);
-    const get = Object.fromEntries(
-      Object.entries(headers).filter(([name]) => !/method/i.test(name)),
-    );
-    expect((await ask(gate, path, { headers: get })).status).toBe(200);
+  ])("of %s names method and target in its own way", async (_who, path, headers, method) => {
+    const asked = async (more: Headers) =>
+      (await ask(gate, path, { headers: { ...CLIENT, ...headers, ...more } })).status;
+    expect(await asked({ [method]: "GET" })).toBe(200);
+    expect(await asked({ [method]: "DELETE" })).toBe(401);
+    // A method that the proxy does not name could be the client's.
+    expect(await asked({})).toBe(400);
   });
 
-  it("takes the method of the message where no field names one", async () => {
-    expect((await ask(gate, "/_sallyport/decide/posts", { method: "DELETE" })).status).toBe(401);
+  it("of Envoy is the message itself, behind our path", async () => {
+    const asked = async (method: string, headers: Headers = {}) =>
+      (await ask(gate, "/_sallyport/decide/posts", { method, headers: { ...CLIENT, ...headers } }))
+        .status;
+    expect(await asked("GET")).toBe(200);
+    expect(await asked("DELETE")).toBe(401);
+    expect(await asked("DELETE", { "X-Forwarded-Method": "GET" })).toBe(400);
+    expect(await asked("GET", { "X-Forwarded-Host": "shop.example.com" })).toBe(400);
+    expect(await asked("GET", { "X-Original-URL": "https://shop.example.com/posts" })).toBe(400);
   });
 
   it("is about the host that was asked for", async () => {
-    expect((await about("/", { "X-Forwarded-Host": "shop.example.com" })).status).toBe(200);
+    const traefik = (host: string) =>
+      ask(gate, "/_sallyport/decide", {
+        headers: {
+          ...CLIENT,
+          ...{ "X-Forwarded-Uri": "/", "X-Forwarded-Method": "GET", "X-Forwarded-Host": host },
+        },
+      });
+    expect((await traefik("shop.example.com")).status).toBe(200);
+    expect((await traefik("other.example.com")).status).toBe(401);
     expect((await about("/", { host: "shop.example.com" })).status).toBe(200);
-    expect((await about("/", { "X-Forwarded-Host": "other.example.com" })).status).toBe(401);
+    // nginx does not set it, so it is the client's.
+    expect((await about("/", { "X-Forwarded-Host": "shop.example.com" })).status).toBe(400);
+  });
+
+  it("is no for gRPC in a status that is no yes", async () => {
+    await using client = await connectHttp2(gate);
+    for (const path of ["/_sallyport/decide/orders", "/_sallyport/decide"]) {
+      const grpc = { ":method": "POST", "content-type": "application/grpc", te: "trailers" };
+      const answer = await client.ask(
+        { ":path": path, ...grpc, "x-forwarded-for": "192.0.2.1" },
+        "",
+      );
+      expect(answer.status).toBeGreaterThanOrEqual(400);
+    }
+  });
+
+  it("ends its connection if it declares a body", async () => {
+    const body = { method: "POST", headers: { ...CLIENT, "content-length": "3" }, body: "abc" };
+    const answer = await ask(gate, "/_sallyport/decide/public/x", body);
+    expect(answer).toMatchObject({ status: 200, headers: { connection: "close" } });
+    const large = { ...CLIENT, "content-length": "20000000", "X-Original-URI": "/public/x" };
+    const head = Object.entries({ ...large, "X-Original-Method": "POST", Host: "localhost" });
+    const lines = head.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+    const socket = await connectTls(gate);
+    socket.write(`GET /_sallyport/decide HTTP/1.1\r\n${lines}\r\n`);
+    const answered = await readUntilEnd(socket);
+    expect(answered).toMatch(/^HTTP\/1\.1 413 /);
   });
 
   it("counts against the limits of the client, not of the proxy", async () => {
@@ -109,10 +159,8 @@ describe("a question", () => {
   });
 
   it("stands in the log and the metrics as the request that it is about", async () => {
-    await about("/public/asked?token=secret", {
-      "X-Original-Method": "PUT",
-      "X-Forwarded-For": "192.0.2.77",
-    });
+    const put = { "X-Original-Method": "PUT", "X-Forwarded-For": "192.0.2.77" };
+    await about("/public/asked?token=secret", put);
     await expect.poll(gate.log).toContainEqual(
       expect.objectContaining({
         ...{ msg: "request", source: "decision", method: "PUT", path: "/public/asked" },
@@ -142,9 +190,15 @@ describe("a question", () => {
     const post = { cookie, "X-Original-Method": "POST" };
     expect((await about("/orders", post)).status).toBe(403);
     expect((await about("/orders", { ...post, "sec-fetch-site": "same-origin" })).status).toBe(200);
-    // A handshake of which the proxy keeps these fields alone.
-    const handshake = { cookie, "sec-websocket-key": "x", origin: "https://evil.example" };
-    expect((await about("/orders", handshake)).status).toBe(403);
+    // A handshake of which the proxy keeps some fields alone.
+    for (const field of [
+      { "sec-websocket-key": "x" },
+      { "sec-websocket-version": "13" },
+      { "sec-fetch-mode": "websocket", "sec-fetch-site": "cross-site" },
+    ]) {
+      const handshake = { cookie, origin: "https://evil.example", ...field };
+      expect((await about("/orders", handshake as Headers)).status).toBe(403);
+    }
   });
 });
 
@@ -215,10 +269,42 @@ describe("no question is answered yes", () => {
       { "X-Original-URI": "/api/v1/version", authorization: "" },
     ],
     ["about our own path", "/_sallyport/decide", { "X-Original-URI": "/_sallyport/login" }],
+    [
+      "with a target that no request line holds",
+      "/_sallyport/decide",
+      { "X-Original-URI": "/public/x?, /orders" },
+    ],
+    [
+      "with a client that is none",
+      "/_sallyport/decide",
+      { "X-Original-URI": "/public/x", "X-Forwarded-For": "203.0.113.5, unknown" },
+    ],
+    [
+      "with an empty client",
+      "/_sallyport/decide",
+      { "X-Original-URI": "/public/x", "X-Forwarded-For": "" },
+    ],
+    [
+      "with another spelling of an identity header",
+      "/_sallyport/decide",
+      { "X-Original-URI": "/public/x", X_Auth_Subject: "root" },
+    ],
+    [
+      "with an identity header where there is no identity",
+      "/_sallyport/decide",
+      { "X-Original-URI": "/public/x", "X-Auth-Subject": "root" },
+    ],
+    [
+      "with the subject of a certificate",
+      "/_sallyport/decide",
+      { "X-Original-URI": "/public/x", "X-Auth-Client-Subject": "CN=root" },
+    ],
     ["about a question", "/_sallyport/decide", { "X-Original-URI": "/_sallyport/decide/public/x" }],
   ];
 
-  it.each(forged)("%s", async (_what, path, headers) => {
+  it.each(forged)("%s", async (_what, path, given) => {
+    const method = "X-Original-URI" in given || "X-Original-URL" in given;
+    const headers = { ...CLIENT, ...(method ? { "X-Original-Method": "GET" } : {}), ...given };
     const answer = await ask(gate, path, { headers });
     expect([400, 401, 404, 405]).toContain(answer.status);
     expect(answer.body).not.toMatch(/evil|orders/);
@@ -226,7 +312,11 @@ describe("no question is answered yes", () => {
 
   it("if it comes twice in one field", async () => {
     const answer = await ask(gate, "/_sallyport/decide", {
-      headers: { "X-Original-URI": ["/public/x", "/orders"] as unknown as string },
+      headers: {
+        ...CLIENT,
+        "X-Original-Method": "GET",
+        "X-Original-URI": ["/public/x", "/orders"] as unknown as string,
+      },
     });
     expect(answer.status).toBe(400);
   });
@@ -246,3 +336,30 @@ describe("no question is answered yes", () => {
     }
   });
 });
+
+it("the client is who stands before all proxies, also those that may not ask", async () => {
+  const routes = [
+    { name: "inside", path: "/", auth: "none", allow: ["10.0.0.0/8"], upstream: "app" },
+  ];
+  const config = {
+    ...{ decisions: { from: ["127.0.0.0/8"] }, routes },
+    server: { trustedProxies: ["10.0.0.0/8"] },
+  };
+  await using own = await startSallyport({ target: backend.url, config });
+  const from = async (list: string) => (await about("/", { "X-Forwarded-For": list }, own)).status;
+  expect(await from("203.0.113.5, 10.0.0.7")).toBe(403);
+  expect(await from("10.0.0.7")).toBe(200);
+});
+
+function connectTls({ port, ca }: Sallyport): Promise<TLSSocket> {
+  const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
+  const socket = connect({ port, ca, host: "127.0.0.1", servername: "localhost" });
+  socket.once("secureConnect", () => resolve(socket)).once("error", reject);
+  return promise;
+}
+
+async function readUntilEnd(socket: TLSSocket): Promise<string> {
+  let read = "";
+  for await (const chunk of socket) read += String(chunk);
+  return read;
+}

@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 53_080,
+  lines: 53_240,
   files: 343,
   filesUnder40Lines: 41,
-  namesUsedByOneFile: 626,
+  namesUsedByOneFile: 627,
 };
 
 const texts = new Map(

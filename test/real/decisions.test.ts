@@ -34,8 +34,11 @@ http { access_log off; ${temp}
       auth_request /_decide;
       auth_request_set $subject $upstream_http_x_auth_subject;
       auth_request_set $groups $upstream_http_x_auth_groups;
+      auth_request_set $issuer $upstream_http_x_auth_issuer;
       proxy_set_header X-Auth-Subject $subject;
       proxy_set_header X-Auth-Groups $groups;
+      proxy_set_header X-Auth-Issuer $issuer;
+      proxy_set_header X-Auth-Client-Subject "";
       proxy_set_header Authorization "";
       proxy_set_header Host $http_host;
       proxy_pass ${backend};
@@ -45,7 +48,11 @@ http { access_log off; ${temp}
       proxy_pass http://127.0.0.1:${gate}/_sallyport/decide;
       proxy_pass_request_body off;
       proxy_set_header Content-Length "";
-      proxy_set_header Host $http_host;
+      proxy_set_header Host $host;
+      proxy_set_header X-Auth-Subject "";
+      proxy_set_header X-Auth-Groups "";
+      proxy_set_header X-Auth-Issuer "";
+      proxy_set_header X-Auth-Client-Subject "";
       proxy_set_header X-Original-Method $request_method;
       proxy_set_header X-Original-URI $request_uri;
       proxy_set_header X-Forwarded-For $remote_addr;
@@ -69,15 +76,19 @@ http { access_log off; ${temp}
 }
 http://:${port} {
   bind 127.0.0.1
-  forward_auth 127.0.0.1:${gate} {
-    uri /_sallyport/decide
-    header_up -X-Original-URI
-    header_up -X-Original-Method
-    header_up -X-Original-URL
-    copy_headers X-Auth-Subject X-Auth-Groups X-Auth-Issuer
-  }
-  reverse_proxy ${backend} {
-    header_up -Authorization
+  route {
+    request_header -X-Auth-*
+    request_header -X_Auth_*
+    forward_auth 127.0.0.1:${gate} {
+      uri /_sallyport/decide
+      header_up -X-Original-URI
+      header_up -X-Original-Method
+      header_up -X-Original-URL
+      copy_headers X-Auth-Subject X-Auth-Groups X-Auth-Issuer
+    }
+    reverse_proxy ${backend} {
+      header_up -Authorization
+    }
   }
 }
 `,
@@ -131,7 +142,10 @@ describe.each(Object.keys(ASKERS))("%s", (name) => {
   it.skipIf(reason !== undefined)(
     "lets callers pass, with their identity and no other",
     async () => {
-      const forged = { "X-Auth-Subject": "root", "X-Auth-Groups": "boss" };
+      const forged = {
+        ...{ "X-Auth-Subject": "root", "X-Auth-Groups": "boss", "X-Auth-Issuer": "root" },
+        ...{ "X-Auth-Client-Subject": "CN=root", X_Auth_Subject: "root" },
+      };
       const echoed = echoedBy(await get("/orders?x=1", { token: gate.token, headers: forged }));
       expect(echoed.url).toBe("/orders?x=1");
       expect(echoed.header("x-auth-subject")).toBe("alice");
@@ -140,6 +154,10 @@ describe.each(Object.keys(ASKERS))("%s", (name) => {
       const anonymous = echoedBy(await get("/public/x", { headers: forged }));
       expect(anonymous.header("x-auth-subject") ?? "").toBe("");
       expect(anonymous.header("x-auth-groups") ?? "").toBe("");
+      for (const name of ["x-auth-issuer", "x-auth-client-subject", "x_auth_subject"]) {
+        expect(echoed.header(name) ?? "").not.toMatch(/root/);
+        expect(anonymous.header(name) ?? "").toBe("");
+      }
     },
   );
 

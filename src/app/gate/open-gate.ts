@@ -175,10 +175,19 @@ function decisionsFor({
   const assertion = assertionOf(configuration);
   const signing = assertsWithOwnKeys(tokens) ? assertionKeys : keys;
   const assertions = assertion && new Assertions(assertion, signing, clock);
+  const trusted = [...decisions.from, ...server.trustedProxies];
   return new Decisions({
     ownPath: server.ownPath,
-    intake: createIntake({ ...reading, trustedProxies: createNetworks(decisions.from) }),
-    identityOf: identityAnswers(identityHeadersOf(configuration), assertions),
+    from: createNetworks(decisions.from),
+    intake: createIntake({
+      ...reading,
+      trustedProxies: createNetworks(trusted),
+      // The address of the proxy that asks would pass for that of everybody.
+      unknown() {
+        throw ambiguous("header");
+      },
+    }),
+    ...identityAnswers(identityHeadersOf(configuration), assertions),
   });
 }
 

@@ -29,6 +29,8 @@ export class Transfer {
   cors: CorsFields | undefined;
   /** Whether the URL may contain a token, which browsers must not repeat in `Referer`. */
   noReferrer = false;
+  /** Whether another proxy asks about the request, and forwards it itself: every answer but a yes is an error to it. */
+  asks = false;
   /** The WebSocket that the request has opened. */
   webSocket: OpenWebSocket | undefined;
   /** What a backend does for the request; undefined until it is forwarded. */

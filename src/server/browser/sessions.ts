@@ -188,7 +188,8 @@ export class Sessions {
   /** Returns the page that a person gets instead of a refusal; undefined for those who get the envelope. */
   pageOf(refusal: Answer, error: GateError, context: RequestContext): Answer | undefined {
     const { request, decision } = context;
-    const leaves = decision?.endpoint === this.endpoints.get(this.#logout) && request !== undefined;
+    const isLogout = decision?.endpoint === this.endpoints.get(this.#logout);
+    const leaves = isLogout && request !== undefined && !context.transfer.asks;
     // Whose session has ended has signed out. A form of another site comes without the cookie, and must not clear it.
     if (leaves && refusal.status === 401 && isSameOrigin(request, undefined)) {
       return this.#left(request);
@@ -207,8 +208,9 @@ export class Sessions {
   }
 
   /** Whether a person reads the answer: a navigation, or a form of ours. */
-  #reads({ incoming, decision }: RequestContext): boolean {
-    const { method, headers } = incoming;
+  #reads({ incoming, request, decision }: RequestContext): boolean {
+    const { headers } = incoming;
+    const { method } = request ?? incoming;
     const isOurs = this.endpoints.get(decision?.request.matchPath ?? "") === decision?.endpoint;
     if (method === "POST" && isOurs && decision?.endpoint !== undefined) return sendsForm(incoming);
     if (method !== "GET" && method !== "HEAD") return false;

@@ -216,7 +216,8 @@ function afterPendingResponses(
 export function interrupt(error: GateError, response: TrackedOutgoing, realm: string): void {
   const requestId = requestIdOf(response.req.headers["x-request-id"], response.id);
   const refusal = errorAnswer(error, response.id, requestId, realm);
-  const answer = forGrpc(refusal, error, response.req);
+  const asks = response.transfer?.asks === true;
+  const answer = asks ? refusal : forGrpc(refusal, error, response.req);
   response.interruption ??= error.reason ?? error.code;
   response.transfer?.exchange?.cancel();
   response.whole = true;

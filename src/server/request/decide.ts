@@ -111,7 +111,15 @@ function callerKey({ issuer, subject }: Identity): string {
   return `${issuer}\0${subject}`;
 }
 
-const HANDSHAKE = "sec-websocket-key";
+/** Another proxy that asks may keep fields of a handshake, but not the request to switch. */
+function isHandshake({ rawHeaders }: GateRequest): boolean {
+  return rawHeaders.some((name, at) => {
+    if (at % 2 === 1) return false;
+    const lower = name.toLowerCase();
+    if (lower === "sec-fetch-mode") return rawHeaders[at + 1]?.toLowerCase() === "websocket";
+    return lower === "upgrade" || lower.startsWith("sec-websocket-");
+  });
+}
 
 /** Methods that change nothing (RFC 9110 §9.2.1). Any page can make a browser send them by a link. */
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
@@ -125,9 +133,10 @@ function comesFromAnotherSite(
   isSwitching: boolean,
   cors: Cors | undefined,
 ): boolean {
-  // Another proxy that asks may keep the fields of the handshake, but not the request to switch.
-  const switches = isSwitching || headerValues(request.rawHeaders, HANDSHAKE).length > 0;
-  return (switches || !SAFE_METHODS.has(request.method)) && !isSameOrigin(request, cors);
+  return (
+    (isSwitching || isHandshake(request) || !SAFE_METHODS.has(request.method)) &&
+    !isSameOrigin(request, cors)
+  );
 }
 
 /**

@@ -122,9 +122,10 @@ export class Pipeline {
       if (rules.draining) response.shouldKeepAlive = false;
       const { decisions } = context.gate;
       let request = context.rules.intake(incoming, response.id);
-      const asks = decisions?.covers(request) === true;
-      if (asks) {
-        context.asks = true;
+      if (decisions?.covers(request) === true) {
+        transfer.asks = true;
+        // Otherwise the next question could be the rest of a body that was declared and never sent.
+        if (request.bodyLength !== 0) response.shouldKeepAlive = false;
         request = decisions.requestIn(request, incoming);
       }
       context.request = request;
@@ -138,7 +139,7 @@ export class Pipeline {
       this.#count(decision, response);
       const { action, identity } = decision;
       if (action instanceof GateError) throw action;
-      if (asks) {
+      if (transfer.asks && decisions !== undefined) {
         // Our own endpoints are asked themselves.
         if (!(action instanceof Permit)) throw new GateError("no_route");
         transfer.bytesOut = send(decisions.yes(action), incoming, response);
@@ -214,7 +215,7 @@ export class Pipeline {
     context.requestId ||= requestIdOf(incoming.headers["x-request-id"], id);
     const refusal = errorAnswer(error, id, context.requestId, context.rules.realm);
     const page = context.gate.sessions?.pageOf(refusal, error, context);
-    const answer = page ?? forGrpc(refusal, error, incoming);
+    const answer = page ?? (transfer.asks ? refusal : forGrpc(refusal, error, incoming));
     transfer.bytesOut = send(withRouteHeaders(answer, context.decision), incoming, response);
   }
 

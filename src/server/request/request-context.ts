@@ -33,8 +33,6 @@ export class RequestContext extends WheelEntry<RequestContext> {
   /** Empty until intake has read the request or an error is answered. */
   requestId = "";
   request: GateRequest | undefined;
-  /** Whether another proxy asks about the request, and forwards it itself. */
-  asks = false;
   decision: Decision | undefined;
   /** The reason of the error that ended the request. */
   reason: Reason | undefined;
@@ -89,8 +87,8 @@ export function outcomeOf(context: RequestContext, now: number): Outcome {
   };
 }
 
-function sourceOf({ asks, transfer }: RequestContext): Outcome["source"] {
-  if (asks) return "decision";
+function sourceOf({ transfer }: RequestContext): Outcome["source"] {
+  if (transfer.asks) return "decision";
   return transfer.upstreamHeaderMs === undefined ? "self" : "upstream";
 }
 

@@ -55,20 +55,23 @@ export function claimValue(value: ClaimValue): string {
 }
 
 /**
- * Returns the identity headers of permitted requests for another proxy, which overwrites those of its client with them: each of
- * them, empty without a value.
+ * Returns the identity headers of permitted requests for another proxy, which overwrites those of its client with them: the names
+ * of all, and each of them, empty without a value.
  *
  * @param assertions what signs assertions, if they are configured.
  */
 export function identityAnswers(
   names: IdentityHeaderNames,
   assertions?: Pick<Assertions, "header" | "for">,
-): (permit: Permit) => readonly string[] {
+): {
+  readonly identityNames: readonly string[];
+  readonly identityOf: (permit: Permit) => readonly string[];
+} {
   const { subject, groups, issuer, claims = {} } = names;
   const all = [subject, groups, issuer, ...Object.keys(claims), assertions?.header];
   // What another proxy has shown of itself says nothing of its client.
   const every = [...all, CLIENT_SUBJECT_HEADER].filter((name) => name !== undefined);
-  return ({ identity, route }) => {
+  const identityOf = ({ identity, route }: Permit): readonly string[] => {
     const known = new Map<string, string>();
     if (identity !== undefined) {
       const headers = identityHeaders(names, identity);
@@ -81,4 +84,5 @@ export function identityAnswers(
     }
     return every.flatMap((name) => [name, known.get(name) ?? ""]);
   };
+  return { identityNames: every, identityOf };
 }
