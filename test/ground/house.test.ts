@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 53_240,
-  files: 343,
+  lines: 53_260,
+  files: 344,
   filesUnder40Lines: 41,
-  namesUsedByOneFile: 627,
+  namesUsedByOneFile: 629,
 };
 
 const texts = new Map(

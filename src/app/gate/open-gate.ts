@@ -14,9 +14,8 @@ import { Leased, type Reusable, reuseOrCreate, reuseOrLease } from "../../lib/as
 import { openAuthorizer } from "../../policy/remote/authorizer-kinds.ts";
 import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts";
 import { authorize, claimsNeededBy, letPass } from "../../policy/authorize.ts";
-import { createRouteTable, hostMatcher } from "../../policy/route-table.ts";
+import { createRouteTable } from "../../policy/route-table.ts";
 import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/authenticate.ts";
-import { Sessions } from "../../server/browser/sessions.ts";
 import { logoutEndpoint } from "../../server/endpoints/logout.ts";
 import { keySetEndpoint } from "../../server/endpoints/key-set-endpoint.ts";
 import {
@@ -24,10 +23,7 @@ import {
   fixedVersion,
   versionEndpoint,
 } from "../../server/endpoints/version-endpoint.ts";
-import { ambiguous, createIntake } from "../../server/request/intake.ts";
-import { Decisions } from "../../server/decisions/decisions.ts";
-import { createNetworks } from "../../lib/http/networks.ts";
-import { identityAnswers } from "../../upstream/headers/identity-headers.ts";
+import { ambiguous } from "../../server/request/intake.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { publishedKeys } from "../../tokens/keys/key-ring.ts";
 import { TokenVerifier } from "../../tokens/verify/verifier.ts";
@@ -39,8 +35,6 @@ import {
   corsOf,
   endpointPlacesOf,
   forwardingOf,
-  identityHeadersOf,
-  intakeOptionsOf,
   ownPathsOf,
   routesOf,
   tokenQueriesOf,
@@ -53,6 +47,7 @@ import {
   observeCheck as observe,
 } from "./remote-checks.ts";
 import type { GateOptions } from "./gate-options.ts";
+import { decisionsFor, sessionsFor } from "./own-addresses.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { ObserveCheck } from "../../tokens/remote/token-check-kinds.ts";
 import type { Configuration } from "../../config/configuration.ts";
@@ -160,66 +155,6 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     for (const part of parts) part.release();
   });
   return leased;
-}
-
-/** Returns what answers other proxies, if some may ask. */
-function decisionsFor({
-  configuration,
-  clock,
-  assertionKeys,
-  keys,
-}: GateOptions): Decisions | undefined {
-  const { decisions, server, tokens } = configuration;
-  if (decisions === undefined || !decisions.http) return undefined;
-  const reading = intakeOptionsOf(configuration);
-  const assertion = assertionOf(configuration);
-  const signing = assertsWithOwnKeys(tokens) ? assertionKeys : keys;
-  const assertions = assertion && new Assertions(assertion, signing, clock);
-  const trusted = [...decisions.from, ...server.trustedProxies];
-  return new Decisions({
-    ownPath: server.ownPath,
-    from: createNetworks(decisions.from),
-    intake: createIntake({
-      ...reading,
-      trustedProxies: createNetworks(trusted),
-      // The address of the proxy that asks would pass for that of everybody.
-      unknown() {
-        throw ambiguous("header");
-      },
-    }),
-    ...identityAnswers(identityHeadersOf(configuration), assertions),
-  });
-}
-
-/** Returns what people with browsers get, if they sign in here. */
-function sessionsFor(options: GateOptions): Sessions | undefined {
-  const { configuration, logins, signIns, observer, clock, logOut, logo } = options;
-  const { reading = UNMETERED } = options;
-  const { browser, server, tokens, users, routes } = configuration;
-  if (browser === undefined) return undefined;
-  const { cookie, page = { title: "Sallyport" }, lifetime = tokens.lifetime } = browser;
-  const hosts = routes.flatMap((route) => route.hosts ?? []);
-  return new Sessions({
-    logins,
-    signIns,
-    observer,
-    clock,
-    reading,
-    cookie,
-    lifetimeMs: lifetime,
-    ownPath: server.ownPath,
-    page: page === "off" ? undefined : { ...page, logo },
-    hasUsers: users.length > 0,
-    providers: browser.providers.map(({ name, label = name, automatic, logout: ends }) => ({
-      name,
-      label,
-      automatic,
-      signsOut: ends === "provider",
-    })),
-    isOwnHost: hosts.length === 0 ? () => true : hostMatcher(hosts),
-    issuer: tokens.issuer,
-    revoke: logOut,
-  });
 }
 
 /** Returns the servers that authorize callers, by name. */

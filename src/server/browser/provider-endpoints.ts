@@ -4,12 +4,11 @@ import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { signInCookies } from "../../core/request/token-place.ts";
 import { cookieValues, headerValues } from "../../lib/http/header-values.ts";
-import { readLoginBody, requireLoginType } from "../endpoints/authenticate.ts";
+import { FORM_TYPE, readLoginBody, requireLoginType } from "../endpoints/authenticate.ts";
 import type { ClientReading } from "../listener/reading/fair-reading.ts";
-import { originOf } from "../request/decide.ts";
+import { originOf } from "../request/own-origin.ts";
 import type { Answer, Endpoint, EndpointCall } from "../request/gate.ts";
-import { envelopeAnswer, seeOther } from "../request/write-answer.ts";
-import { cookieField, FORM_TYPE } from "./session-cookie.ts";
+import { cookieField, envelopeAnswer, seeOther } from "../request/write-answer.ts";
 
 /** A provider, as the pages show it. */
 export interface OfferedProvider {

@@ -7,6 +7,7 @@ import { TokenPlaces } from "../../core/request/token-place.ts";
 import {
   type AuthenticateOptions,
   checkLoginHead,
+  FORM_TYPE,
   logInBy,
   type LoginRequest,
   parseLoginRequest,
@@ -14,10 +15,9 @@ import {
   requireLoginType,
 } from "../endpoints/authenticate.ts";
 import type { LogOut } from "../endpoints/logout.ts";
-import { isSameOrigin, originOf } from "../request/decide.ts";
+import { isSameOrigin, originOf } from "../request/own-origin.ts";
 import type { RequestContext } from "../request/request-context.ts";
-import { envelopeAnswer, seeOther } from "../request/write-answer.ts";
-import { cookieField, FORM_TYPE } from "./session-cookie.ts";
+import { cookieField, envelopeAnswer, seeOther } from "../request/write-answer.ts";
 import {
   type OfferedProvider,
   PROVIDER_SIGN_IN,

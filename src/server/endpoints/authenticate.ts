@@ -99,6 +99,10 @@ const LOGIN_BODY_BYTES = 16 * 1024;
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
 
+/** The type of the forms that browsers send, in UTF-8. */
+export const FORM_TYPE =
+  /^application\/x-www-form-urlencoded\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
+
 /** The body of a login. */
 export interface LoginRequest {
   readonly username: string;

@@ -15,13 +15,12 @@ import {
 } from "../../core/request/token-verifier.ts";
 import type { ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
 import type { RateLimit, RateVerdict } from "../../policy/rates/rate-limiter.ts";
-import type { Cors } from "../endpoints/cors.ts";
 import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
+import { comesFromAnotherSite } from "./own-origin.ts";
 import { bearerToken, refusalDescription, tokenIn } from "./request-token.ts";
 import type { IncomingRequest, UpgradeRequest } from "../../core/request/http-message.ts";
 import { admitsSpelling, pathReadings } from "../../lib/http/path/canonical-path.ts";
 import { ambiguous } from "./intake.ts";
-import { headerValues } from "../../lib/http/header-values.ts";
 
 /**
  * Makes sure that the route takes a path of this spelling, and that every reading of the path leads to the same route and to
@@ -109,94 +108,6 @@ class InFlight {
 function callerKey({ issuer, subject }: Identity): string {
   // Issuer names contain no NUL, so the first one separates.
   return `${issuer}\0${subject}`;
-}
-
-/** Another proxy that asks may keep fields of a handshake, but not the request to switch. */
-function isHandshake({ rawHeaders }: GateRequest): boolean {
-  return rawHeaders.some((name, at) => {
-    if (at % 2 === 1) return false;
-    const lower = name.toLowerCase();
-    if (lower === "sec-fetch-mode") return rawHeaders[at + 1]?.toLowerCase() === "websocket";
-    return lower === "upgrade" || lower.startsWith("sec-websocket-");
-  });
-}
-
-/** Methods that change nothing (RFC 9110 §9.2.1). Any page can make a browser send them by a link. */
-const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
-
-/**
- * Whether a page of another site may have made a browser send a request that has an effect: browsers add cookies to such
- * a request, too. A WebSocket is opened by GET, and what it receives can be read across origins.
- */
-function comesFromAnotherSite(
-  request: GateRequest,
-  isSwitching: boolean,
-  cors: Cors | undefined,
-): boolean {
-  return (
-    (isSwitching || isHandshake(request) || !SAFE_METHODS.has(request.method)) &&
-    !isSameOrigin(request, cors)
-  );
-}
-
-/**
- * Whether a browser says that a page of this very origin has sent a request: by `Sec-Fetch-Site`, which no page can set, else
- * by `Origin`, which all browsers send with such requests. Without either it cannot be known, so it is not. Other origins
- * may be trusted to send credentials, too.
- */
-export function isSameOrigin(request: GateRequest, cors: Cors | undefined): boolean {
-  const { rawHeaders } = request;
-  const [site, secondSite] = headerValues(rawHeaders, "sec-fetch-site");
-  const [origin, secondOrigin] = headerValues(rawHeaders, "origin");
-  if (secondSite !== undefined || secondOrigin !== undefined) return false;
-  if (origin !== undefined && cors?.trusts(origin) === true) return true;
-  // `none` is a user's own doing, such as a bookmark: nothing is known of the origin.
-  if (site !== undefined && site !== "none") return site === "same-origin";
-  return origin !== undefined && names(origin, request);
-}
-
-/** Whether an origin is that of the request: the same scheme, host and port. */
-function names(origin: string, request: GateRequest): boolean {
-  const { authority } = request;
-  if (authority === "" || !URL.canParse(origin)) return false;
-  const { protocol, host, origin: canonical } = new URL(origin);
-  if (canonical !== origin || !ownSchemes(request).includes(protocol)) return false;
-  const own = `${protocol}//${authority}`;
-  // The same scheme leaves the same default port out.
-  return URL.canParse(own) && new URL(own).host === host;
-}
-
-/** Returns the origin at which a browser has this host open; undefined if the request names none. */
-export function originOf(request: GateRequest): string | undefined {
-  const scheme = ownSchemes(request).length === 1 ? ownSchemes(request)[0] : "https:";
-  const origin = `${scheme}//${request.authority}`;
-  return request.authority !== "" && URL.canParse(origin) ? new URL(origin).origin : undefined;
-}
-
-const ONLY_TLS: readonly string[] = ["https:"];
-/** Traefik names the schemes of WebSockets. */
-const BY_REPORT: Readonly<Record<string, readonly string[]>> = {
-  https: ONLY_TLS,
-  wss: ONLY_TLS,
-  http: ["http:"],
-  ws: ["http:"],
-};
-const EITHER: readonly string[] = ["http:", "https:"];
-
-/**
- * The schemes by which a browser may have sent the request: what a trusted proxy says, else that of the connection. Without
- * TLS here and such a proxy, TLS may end in front, unseen. Anybody on the network can serve a page of `http://`, so a report
- * that is not clear never permits that.
- */
-function ownSchemes({ rawHeaders, connection }: GateRequest): readonly string[] {
-  const [report, another] = connection.peerTrusted
-    ? headerValues(rawHeaders, "x-forwarded-proto")
-    : [];
-  if (report === undefined) return connection.secure ? ONLY_TLS : EITHER;
-  const scheme = report.trim().toLowerCase();
-  return (
-    (another === undefined && Object.hasOwn(BY_REPORT, scheme) && BY_REPORT[scheme]) || ONLY_TLS
-  );
 }
 
 /** The gate that decides, and its input besides the request. */

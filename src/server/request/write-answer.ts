@@ -113,3 +113,11 @@ export function seeOther(to: string, { requestId }: GateRequest, extra: readonly
     headers: [...headers, "Referrer-Policy", "no-referrer", "X-Request-Id", requestId, ...extra],
   };
 }
+
+/** Only for this host, only over TLS, hidden from scripts, and not sent with what other sites load or post. */
+const ATTRIBUTES = "Path=/; Secure; HttpOnly; SameSite=Lax";
+
+/** Returns the field that sets a cookie, as name and value. @param seconds its life; 0 removes it. */
+export function cookieField(name: string, value: string, seconds: number): readonly string[] {
+  return ["Set-Cookie", `${name}=${value}; Max-Age=${seconds}; ${ATTRIBUTES}`];
+}
