@@ -43,7 +43,7 @@ export const PROVIDER_SIGN_IN = "sign_in_provider";
 const LONGEST_TO = 256;
 /**
  * Where a browser keeps sign-ins that it has begun, each in a cookie of its own: tabs do not share one. There are so few that all of them
- * fit into the head of a request beside a session, whoever makes a browser begin sign-ins.
+ * fit into the head of a request beside a session, no matter who makes a browser begin sign-ins.
  */
 const SLOTS = ["0", "1", "2", "3"];
 /** Those of sign-ins that another site may have begun: it cannot take the place of one that the person has begun here. */
