@@ -10,14 +10,16 @@ const ELSEWHERE = [
   "src/upstream/http2/http2-pool.ts",
 ];
 
-/** A little more than was measured, since timers may run in between. */
+/**
+ * A little more than was measured, since timers may run in between. Whether another proxy asks took eighteen lines of the pipeline.
+ */
 const LIMITS = {
   get: {
-    story: { files: 19, functions: 110, lines: 1_170 },
+    story: { files: 19, functions: 110, lines: 1_190 },
     guards: { files: 40, functions: 142, lines: 940 },
   },
   login: {
-    story: { files: 15, functions: 72, lines: 735 },
+    story: { files: 15, functions: 73, lines: 760 },
     guards: { files: 39, functions: 178, lines: 1_040 },
   },
 };
