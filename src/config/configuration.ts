@@ -11,7 +11,7 @@ import { decisionsSection } from "./sections/decisions-section.ts";
 import { identity } from "./sections/identity-section.ts";
 import { corsSection } from "./sections/cors-section.ts";
 import { authorization } from "./sections/authorization-section.ts";
-import { networksSection, routes } from "./sections/routes-section.ts";
+import { networksSection, NOWHERE, routes } from "./sections/routes-section.ts";
 import { upstreams } from "./sections/upstreams-section.ts";
 import { log } from "./sections/log-section.ts";
 import type { Section } from "./written.ts";
@@ -71,7 +71,7 @@ function buildSchema() {
     ...rest,
     tokens: { ...tokens, revocation: withLogout(tokens.revocation, rest.browser !== undefined) },
     routes: routes?.map((route) => withNetworks(route, rest.networks)) ?? [
-      everythingTo(Object.keys(rest.upstreams)[0] ?? ""),
+      everythingTo(Object.keys(rest.upstreams)[0] ?? NOWHERE),
     ],
   }));
 }

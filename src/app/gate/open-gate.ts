@@ -144,7 +144,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     describesRefusals: configuration.tokens.errorDescription,
     authorize,
     letPass,
-    forwarder: kept.forwarder.value,
+    forwarder: configuration.decisions?.only === true ? undefined : kept.forwarder.value,
     sessions,
     decisions: decisionsFor(options),
     accessFields: accessFieldsOf(configuration),

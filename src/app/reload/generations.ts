@@ -115,7 +115,7 @@ export class Generations implements RulesInForce {
   }
 
   #forwarders(): Forwarder[] {
-    return [...new Set(this.#opened().map(({ gate }) => gate.forwarder))];
+    return [...new Set(this.#opened().map(({ kept }) => kept.forwarder.value))];
   }
 
   #opened(): OpenGate[] {

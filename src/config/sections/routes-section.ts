@@ -29,6 +29,7 @@ import {
   routeAssertion,
   routeAuthorize,
 } from "./route-access.ts";
+import { decidesOnly } from "./decisions-section.ts";
 import { headerKeys, headerProblems, rewrite, underscoreProblems } from "./route-changes.ts";
 import {
   listAt,
@@ -93,6 +94,9 @@ function matching() {
   };
 }
 
+/** The upstream of routes that forward nothing. No upstream has this name. */
+export const NOWHERE = "";
+
 function route() {
   return z
     .strictObject({
@@ -101,7 +105,9 @@ function route() {
       ...networkKeys(),
       paths: paths(),
       ...accessKeys(),
-      upstream: text().describe("Name of the upstream"),
+      upstream: text()
+        .exactOptional()
+        .describe("Name of the upstream; needed unless decisions.only is true"),
       forwardAuthorization: z
         .enum(["strip", "keep"])
         .default("strip")
@@ -117,7 +123,8 @@ function route() {
       mirror: mirror(),
       assertion: routeAssertion(),
     })
-    .transform(({ path, exact, regex, ...rest }) => {
+    .transform(({ path, exact, regex, upstream = NOWHERE, ...others }) => {
+      const rest = { ...others, upstream };
       if (exact !== undefined) return { ...rest, exact };
       return regex === undefined ? { ...rest, path: path ?? "/" } : { ...rest, regex };
     });
@@ -323,12 +330,18 @@ function expressionOf(route: Mapping): ComparableExpression | undefined {
   return text === undefined ? undefined : comparableExpression(text);
 }
 
-function upstreamProblems(route: Mapping, at: YamlPath, { upstreams }: Written): PathProblem[] {
+function upstreamProblems(
+  route: Mapping,
+  at: YamlPath,
+  { whole, upstreams }: Written,
+): PathProblem[] {
   const upstream = textAt(route, "upstream");
   const mirror = textAt(route, "mirror", "upstream");
   const ofMirror = [...at, "mirror", "upstream"];
   const message = "is the upstream of the route: name another";
+  const isMissing = route["upstream"] === undefined && !decidesOnly(whole);
   return [
+    ...(isMissing ? [{ path: [...at, "upstream"], message: "is missing" }] : []),
     ...unknownName(upstream, upstreams, [...at, "upstream"], NO_UPSTREAM),
     ...unknownName(mirror, upstreams, ofMirror, NO_UPSTREAM),
     ...(mirror === undefined || mirror !== upstream ? [] : [{ path: ofMirror, message }]),

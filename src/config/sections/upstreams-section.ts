@@ -1,6 +1,7 @@
 import { isIP, isIPv6 } from "node:net";
 import { z } from "zod";
 import { duration, entryName, filePath, isHost, refuse, whole, settings } from "../fields.ts";
+import { decidesOnly } from "./decisions-section.ts";
 import { BALANCES } from "../../upstream/pool/balancers.ts";
 import {
   listAt,
@@ -9,13 +10,17 @@ import {
   ofEachUpstream,
   type PathProblem,
   textAt,
+  type Written,
 } from "../written.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 
 /** The section `upstreams`. */
 export const upstreams = {
   schema: upstreamsSection,
-  rules: [certificateProblems, protocolProblems, resolveProblems].map(ofEachUpstream),
+  rules: [
+    missingUpstreams,
+    ...[certificateProblems, protocolProblems, resolveProblems].map(ofEachUpstream),
+  ],
 };
 
 const TARGET = "must be http://host:port, https://host:port or unix:/path/of/socket";
@@ -117,8 +122,15 @@ function upstreamsSection() {
   });
   return z
     .record(entryName(), upstream.transform(withWeights))
-    .refine((upstreams) => Object.keys(upstreams).length > 0, "must name at least one upstream")
-    .describe("The backends, by name");
+    .default({})
+    .describe("The backends, by name; needed unless decisions.only is true");
+}
+
+function missingUpstreams({ whole, upstreams: names }: Written): PathProblem[] {
+  if (names.length > 0 || decidesOnly(whole)) return [];
+  const isLeftOut = whole["upstreams"] === undefined;
+  const message = isLeftOut ? "is missing" : "must name at least one upstream";
+  return [{ path: ["upstreams"], message }];
 }
 
 const RANGE = /^(\d{3})(?:-(\d{3}))?$/;

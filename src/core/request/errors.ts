@@ -227,7 +227,15 @@ export type Reason =
   | UpstreamErrorReason
   | `ambiguous_${Ambiguity}`
   | ParserReason
-  | ("login" | "login_misspelt" | "not_json" | "not_utf8" | "hashing" | "queue_full")
+  | (
+      | "login"
+      | "login_misspelt"
+      | "decisions_only"
+      | "not_json"
+      | "not_utf8"
+      | "hashing"
+      | "queue_full"
+    )
   | ("throttled" | `throttled_${"address" | "account" | "global"}`)
   | `version_${"malformed" | "unreadable" | "unreachable"}`
   | ("upstream_queue_timeout" | "slow_client" | "client_gone")

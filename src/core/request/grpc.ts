@@ -1,3 +1,4 @@
+import { headerValues } from "../../lib/http/header-values.ts";
 import { destroyUnlessRead, type IncomingRequest, type OutgoingResponse } from "./http-message.ts";
 
 /** gRPC over HTTP/2: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md. */
@@ -15,6 +16,44 @@ export function grpcTypeOf(
   if (httpVersion !== "2.0" || method !== "POST" || contentType === undefined) return undefined;
   if (!MEDIA_TYPE.test(contentType)) return undefined;
   return contentType.split(";", 1)[0]?.trim();
+}
+
+const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
+const MILLISECONDS: Readonly<Record<string, number>> = {
+  H: 3_600_000,
+  M: 60_000,
+  S: 1_000,
+  m: 1,
+  u: 0.001,
+  n: 0.000_001,
+};
+/** The maximum delay of a Node timer. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** Returns the time limit of a call, in milliseconds; undefined if it has none. @param rawHeaders names and values, alternating. */
+export function grpcTimeout(rawHeaders: readonly string[]): number | undefined {
+  const [, amount = "", unit = ""] =
+    TIMEOUT.exec(headerValues(rawHeaders, "grpc-timeout")[0] ?? "") ?? [];
+  const factor = MILLISECONDS[unit];
+  return factor === undefined ? undefined : Math.min(Number(amount) * factor, LONGEST_MS);
+}
+
+const PREFIX_BYTES = 5;
+
+/** Returns a message with its prefix: not compressed, and its length. */
+export function grpcFrame(message: Uint8Array): Buffer {
+  const frame = Buffer.alloc(PREFIX_BYTES + message.length);
+  frame.writeUInt32BE(message.length, 1);
+  frame.set(message, PREFIX_BYTES);
+  return frame;
+}
+
+/** Returns the only message in a body; undefined if it is compressed, or if there is not exactly one. */
+export function grpcMessage(body: Buffer): Buffer | undefined {
+  if (body.length < PREFIX_BYTES || body[0] !== 0) return undefined;
+  return body.readUInt32BE(1) === body.length - PREFIX_BYTES
+    ? body.subarray(PREFIX_BYTES)
+    : undefined;
 }
 
 const UNKNOWN = 2;

@@ -1,5 +1,4 @@
 import type { ClientReading } from "../listener/reading/fair-reading.ts";
-import type { Transfer } from "../../core/request/transfer.ts";
 import type { Endpoint, EndpointCall } from "../request/gate.ts";
 import { type ErrorCode, GateError } from "../../core/request/errors.ts";
 import type { LoginAnswer, LoginService } from "../../core/login.ts";
@@ -7,8 +6,9 @@ import type { Observer } from "../../core/observer.ts";
 import type { LoginResult } from "../../core/request/outcome.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sendContinue } from "../../lib/http/header-values.ts";
+import { readBody } from "../request/read-body.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
-import type { IncomingRequest, OutgoingResponse } from "../../core/request/http-message.ts";
+import type { IncomingRequest } from "../../core/request/http-message.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { ForbiddenMemberError, isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
 
@@ -70,12 +70,9 @@ export async function logInBy(
 }
 
 /** Reads the body of a login. @throws GateError `login_too_large`, or `bad_request` if the client leaves before its end. */
-export async function readLoginBody(call: EndpointCall): Promise<Buffer> {
-  const { request, incoming, response, transfer } = call;
-  if (request.expectsContinue) sendContinue(response);
-  const body = await readBody(incoming, response, LOGIN_BODY_BYTES, transfer);
-  transfer.bytesIn = body.length;
-  return body;
+export function readLoginBody(call: EndpointCall): Promise<Buffer> {
+  if (call.request.expectsContinue) sendContinue(call.response);
+  return readBody(call, LOGIN_BODY_BYTES, "login_too_large");
 }
 
 const RESULTS: Partial<Readonly<Record<ErrorCode, LoginResult>>> = {
@@ -164,47 +161,4 @@ function textField(value: Record<string, unknown>, field: "username" | "password
 
 function malformed(message: string): GateError {
   return new GateError("login_malformed", { message, reason: "malformed" });
-}
-
-/**
- * Reads a complete body.
- *
- * @param response closes if the client leaves or gets a 408. The request itself does not close once its response was sent.
- * @param limit maximum size in bytes.
- * @param transfer reports the bytes buffered until the body is complete.
- * @throws GateError `login_too_large` beyond the limit, `bad_request` if the client leaves before the end.
- */
-function readBody(
-  incoming: IncomingRequest,
-  response: OutgoingResponse,
-  limit: number,
-  transfer: Transfer,
-): Promise<Buffer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  transfer.holder = {
-    get bufferedBytes() {
-      return bytes;
-    },
-  };
-  const onData = (chunk: Buffer): void => {
-    bytes += chunk.length;
-    if (bytes > limit) finish(new GateError("login_too_large"));
-    else chunks.push(chunk);
-  };
-  const onEnd = (): void => finish(undefined);
-  const onClose = (): void => finish(new GateError("bad_request", { reason: "client_gone" }));
-  function finish(error: GateError | undefined): void {
-    incoming.off("data", onData).off("end", onEnd);
-    response.off("close", onClose);
-    transfer.holder = undefined;
-    if (error === undefined) resolve(Buffer.concat(chunks, bytes));
-    else reject(error);
-  }
-  incoming.on("data", onData).once("end", onEnd);
-  response.once("close", onClose);
-  if (incoming.readableEnded) onEnd();
-  else if (incoming.destroyed || response.destroyed) onClose();
-  return promise;
 }

@@ -41,7 +41,8 @@ export interface Gate {
   ): Permit | Promise<Permit>;
   /** On a route in monitor mode, permits as anonymous a request that would be refused. Throws for any other route. */
   letPass(request: GateRequest, route: Route): Permit;
-  readonly forwarder: Forwarder;
+  /** Undefined if nothing is forwarded. */
+  readonly forwarder: Forwarder | undefined;
   /** What people with browsers get; undefined if everybody gets the envelope. */
   readonly sessions: Sessions | undefined;
   /** Answers other proxies; undefined if none may ask. */

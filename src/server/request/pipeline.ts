@@ -150,9 +150,10 @@ export class Pipeline {
         transfer.bytesOut = send(answer, incoming, response);
         return;
       }
+      const { forwarder } = context.gate;
+      if (forwarder === undefined) throw new GateError("no_route", { reason: "decisions_only" });
       response.permit = action;
       streams.started(context, action);
-      const { forwarder } = context.gate;
       if (upgrade === undefined) await forwarder.forward(action, incoming, response, transfer);
       else context.status = await forwarder.upgrade(action, upgrade, transfer);
       // Over HTTP/1.1, a WebSocket has taken the connection over.

@@ -5,6 +5,7 @@ import { failureReason } from "../http/failures.ts";
 import { type BackendQuery, sendQuery, sendQueryOnce, type ShortAnswer } from "../http2/query.ts";
 import type { Target } from "./target.ts";
 import type { HealthOptions, UpstreamOptions } from "./upstream-options.ts";
+import { grpcFrame, grpcMessage } from "../../core/request/grpc.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { firstOriginOf, originsOf } from "./target-list.ts";
@@ -231,15 +232,12 @@ function stateOf({ hostname, port, socketPath, lookup }: TargetOrigin): Promise<
 const SERVICE_FIELD = 0x0a;
 const STATUS_FIELD = 0x08;
 const SERVING = 1;
-const PREFIX_BYTES = 5;
 
 /** Creates the request of a health check. @param service its name, up to 127 bytes; empty for the entire server. */
 function healthQuery({ authority }: TargetOrigin, service: string): BackendQuery {
   const name = Buffer.from(service);
   const message =
     name.length === 0 ? name : Buffer.concat([Buffer.from([SERVICE_FIELD, name.length]), name]);
-  const prefix = Buffer.alloc(PREFIX_BYTES);
-  prefix.writeUInt32BE(message.length, 1);
   const headers = [
     "Host",
     authority,
@@ -249,7 +247,7 @@ function healthQuery({ authority }: TargetOrigin, service: string): BackendQuery
     "application/grpc",
   ];
   const path = "/grpc.health.v1.Health/Check";
-  return { method: "POST", path, headers, body: Buffer.concat([prefix, message]) };
+  return { method: "POST", path, headers, body: grpcFrame(message) };
 }
 
 /** Returns why the service is not healthy; undefined if it is. */
@@ -257,8 +255,8 @@ function healthFault({ status, headers, trailers, body }: ShortAnswer): string |
   if (status !== 200) return `health check: ${status}`;
   const code = String(trailers["grpc-status"] ?? headers["grpc-status"]);
   if (code !== "0") return `health check: grpc-status ${/^\d{1,3}$/.test(code) ? code : "missing"}`;
-  const message = body.subarray(PREFIX_BYTES);
-  const serving = body[0] === 0 && message[0] === STATUS_FIELD && message[1] === SERVING;
+  const message = grpcMessage(body);
+  const serving = message?.[0] === STATUS_FIELD && message[1] === SERVING;
   return serving ? undefined : "health check: not serving";
 }
 
