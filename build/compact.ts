@@ -7,8 +7,9 @@ const MODULE = /^\/\/ (?=\S+\.\w+(?:\?\S*)?$)/m;
 const EXPORTS = /^export \{/m;
 
 /**
- * Removes white space and comments from library code: each library module becomes one line, after the line with its path.
- * Names, and the lines of our own code, stay unchanged, so that stack traces are readable.
+ * Removes white space and comments from library code, and shortens the names of its local variables: each library module becomes
+ * one line, after the line with its path. Names of functions, and the lines of our own code, stay unchanged, so that stack traces
+ * are readable.
  */
 export function compact(): Plugin {
   return {
@@ -30,7 +31,7 @@ async function withoutSpace(text: string): Promise<string> {
   const { code, errors } = await minify(path, text.slice(end, behind), {
     module: true,
     compress: false,
-    mangle: false,
+    mangle: { toplevel: false, keepNames: true },
     codegen: { removeWhitespace: true, asciiOnly: true, legalComments: "none" },
   });
   if (errors[0] !== undefined) throw new Error(`${path}: ${errors[0].message}`);

@@ -1,6 +1,6 @@
 /** Providers, people and other sites that attack the sign-in at an OpenID provider. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { SignJWT, UnsecuredJWT } from "jose";
+import { decodeJwt, SignJWT, UnsecuredJWT } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Answer, ask } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
@@ -417,4 +417,32 @@ it("the logout token of one provider ends no session of another", async () => {
   expect((await ask(gate, "/", { headers: session })).status).toBe(200);
   expect((await end("company", await provider.logoutToken({ sid: "s-1" }))).status).toBe(200);
   expect((await ask(gate, "/", { headers: session })).status).toBe(401);
+});
+
+it.each<[string, (claims: Readonly<Record<string, unknown>>) => Promise<string> | string]>([
+  [
+    "signed with a stranger's key of the same id",
+    (claims) => signToken(signingPair("provider"), claims),
+  ],
+  ["without a signature", (claims) => new UnsecuredJWT({ ...claims }).encode()],
+  [
+    "signed with the public key as a secret",
+    (claims) =>
+      new SignJWT({ ...claims })
+        .setProtectedHeader({ alg: "HS256", kid: "provider" })
+        .sign(Buffer.from(JSON.stringify(provider.pair.jwk))),
+  ],
+  [
+    "that is an access token",
+    (claims) =>
+      new SignJWT({ ...claims })
+        .setProtectedHeader({ alg: "ES256", kid: "provider", typ: "at+jwt" })
+        .sign(provider.pair.privateKey),
+  ],
+])("no session ends by a logout token %s", async (_what, sign) => {
+  const claims = decodeJwt(await provider.logoutToken({ sid: "s-8" }));
+  const body = new URLSearchParams({ logout_token: await sign(claims) }).toString();
+  const headers = { "content-type": "application/x-www-form-urlencoded", ...HOST };
+  const path = `${LOGIN}/company/backchannel`;
+  expectNobody(await ask(gate, path, { method: "POST", headers, body }));
 });

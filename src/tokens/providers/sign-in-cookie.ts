@@ -1,6 +1,6 @@
 import { hkdfSync, type KeyObject } from "node:crypto";
-import { jwtDecrypt } from "jose/jwt/decrypt";
-import { EncryptJWT } from "jose/jwt/encrypt";
+import { compactDecrypt } from "jose/jwe/compact/decrypt";
+import { CompactEncrypt } from "jose/jwe/compact/encrypt";
 import { SIGN_IN_SECONDS } from "../../core/login.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { KeyRing, SigningKeys } from "../keys/key-ring.ts";
@@ -41,9 +41,9 @@ export async function sealSignIn(
   nowMs: number,
 ): Promise<string> {
   if (signing === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
-  return new EncryptJWT({ ...pending })
+  const exp = Math.floor(nowMs / 1_000) + SIGN_IN_SECONDS;
+  return new CompactEncrypt(Buffer.from(JSON.stringify({ ...pending, exp })))
     .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: signing.kid })
-    .setExpirationTime(Math.floor(nowMs / 1_000) + SIGN_IN_SECONDS)
     .encrypt(sealingKey(signing.key));
 }
 
@@ -54,21 +54,18 @@ export async function openSignIn(
   nowMs: number,
 ): Promise<PendingSignIn | undefined> {
   try {
-    const { payload } = await jwtDecrypt<PendingSignIn>(
+    const { plaintext } = await compactDecrypt(
       sealed,
       ({ kid }) => {
         const own = ring.find((each) => each.kid === kid && each.key.type !== "public");
         if (own === undefined) throw new Error("no key of ours");
         return sealingKey(own.key);
       },
-      {
-        keyManagementAlgorithms: ["dir"],
-        contentEncryptionAlgorithms: ["A256GCM"],
-        requiredClaims: ["exp"],
-        currentDate: new Date(nowMs),
-      },
+      { keyManagementAlgorithms: ["dir"], contentEncryptionAlgorithms: ["A256GCM"] },
     );
-    return payload;
+    const text = Buffer.from(plaintext).toString();
+    const pending: PendingSignIn & { readonly exp: number } = JSON.parse(text);
+    return pending.exp > Math.floor(nowMs / 1_000) ? pending : undefined;
   } catch {
     return undefined;
   }

@@ -80,7 +80,8 @@ function callerOf(
   return isTexts(groups) && groups.every(isName) ? { subject, groups } : undefined;
 }
 
-function isFor(aud: unknown, audience: string): boolean {
+/** Reports whether a token is for an audience. */
+export function isFor(aud: unknown, audience: string): boolean {
   return aud === audience || (isTexts(aud) && aud.includes(audience));
 }
 
@@ -97,7 +98,7 @@ function keptClaims(
 }
 
 /** A NumericDate (RFC 7519 §2). `1e400` is valid JSON, but parses as Infinity and would never expire. */
-function isDate(value: unknown): value is number {
+export function isDate(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= Number.MAX_SAFE_INTEGER;
 }
 
