@@ -42,10 +42,14 @@ export function licences(fileName: string): Plugin {
         output.type === "chunk" ? output.moduleIds : [],
       );
       const directories = new Set(modules.flatMap((id) => packageDirectory(id) ?? []));
-      const packages = [...directories].map(readPackage);
+      const packages = [...directories].map((directory) => {
+        const own = modules.filter((id) => packageDirectory(id) === directory);
+        return readPackage(directory, own);
+      });
       for (const { title, licence, texts } of packages) {
         if (texts.length === 0) this.error(`${title} has no file with its licence`);
-        if (licence === undefined || !ACCEPTED.includes(licence)) {
+        const parts = licence?.replaceAll(/[()]/g, "").split(" AND ") ?? [""];
+        if (parts.some((part) => !ACCEPTED.includes(part))) {
           this.error(`${title} has the licence ${licence}, which is not among the accepted`);
         }
       }
@@ -61,19 +65,33 @@ function packageDirectory(id: string): string | undefined {
   return PACKAGE_DIRECTORY.exec(file)?.[0];
 }
 
-function readPackage(directory: string): Bundled {
+/** @param modules its files in the bundle. */
+function readPackage(directory: string, modules: readonly string[]): Bundled {
   const about: Readonly<Record<"name" | "version" | "license", string | undefined>> = JSON.parse(
     readFileSync(join(directory, "package.json"), "utf8"),
   );
   return {
     title: `${about.name} ${about.version}`,
     licence: about.license,
-    texts: licenceTexts(directory),
+    texts: licenceTexts(directory, about.license, modules),
   };
 }
 
-/** Returns the licence texts of a package. Some have the licence only in a section of the readme. */
-function licenceTexts(directory: string): string[] {
+/** The comment with which a file begins. */
+const HEAD = /^(?:\/\/.*\n)+/;
+
+/** Our own licence is Apache-2.0. */
+const APACHE = new URL("../LICENSE", import.meta.url);
+
+/**
+ * Returns the licence texts of a package. Some have the licence only in a section of the readme, others in the head of each file:
+ * those of Apache-2.0 refer to its text.
+ */
+function licenceTexts(
+  directory: string,
+  licence: string | undefined,
+  modules: readonly string[],
+): string[] {
   const files = readdirSync(directory).toSorted();
   const texts = (form: RegExp): string[] =>
     files
@@ -81,7 +99,15 @@ function licenceTexts(directory: string): string[] {
       .map((file) => readFileSync(join(directory, file), "utf8").trim());
   const whole = texts(LICENCE_FILE);
   if (whole.length > 0) return whole;
-  return texts(/^readme/i).flatMap((text) => LICENCE_SECTION.exec(text)?.[1]?.trim() ?? []);
+  const sections = texts(/^readme/i).flatMap(
+    (text) => LICENCE_SECTION.exec(text)?.[1]?.trim() ?? [],
+  );
+  if (sections.length > 0) return sections;
+  const heads = modules.map((file) => HEAD.exec(readFileSync(file, "utf8"))?.[0] ?? "");
+  const found = heads.filter((head) => head.includes("Copyright"));
+  if (found.length === 0) return [];
+  const full = licence?.includes("Apache-2.0") === true ? [readFileSync(APACHE, "utf8")] : [];
+  return [...new Set([...found, ...full].map((text) => text.trim()))];
 }
 
 /** Renders the file. Packages with the same texts are listed together above them. */
@@ -89,7 +115,9 @@ function render(packages: readonly Bundled[]): string {
   const sorted = packages.toSorted((one, other) => (one.title < other.title ? -1 : 1));
   const together = Map.groupBy(sorted, ({ texts }) => texts.join("\n\n"));
   const sections = [...together].map(([texts, of]) => {
-    const titles = new Set(of.map(({ title, licence }) => `${title} (${licence})`));
+    const titles = new Set(
+      of.map(({ title, licence }) => `${title} (${licence?.replaceAll(/[()]/g, "")})`),
+    );
     return `${[...titles].join("\n")}\n\n${texts}`;
   });
   const all = ["Code of these packages is part of the bundle.", ...sections];

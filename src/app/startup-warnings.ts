@@ -137,21 +137,31 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
   return found;
 }
 
+/** Keys of routes that mean nothing to a request which another proxy forwards. */
+const OF_FORWARDED = [
+  ...(["concurrency", "timeouts", "retry", "mirror", "rewrite", "responseHeaders"] as const),
+  // Over gRPC, these are among the changes that the proxy is told.
+  ...(["requestHeaders", "forwardAuthorization"] as const),
+];
+
 /** Returns warnings about keys of routes that hold only for requests that pass through Sallyport. */
 function decisionWarnings({ decisions, routes }: Configuration): StartupWarning[] {
   if (decisions === undefined) return [];
-  return routes.flatMap(({ name, concurrency, headers = {} }) => {
+  const keys = decisions.http ? OF_FORWARDED : OF_FORWARDED.slice(0, -2);
+  return routes.flatMap((route) => {
+    const { name, headers = {} } = route;
+    const idle = keys.filter((key) => key in route && route[key] !== "strip");
     const never = Object.keys(headers).filter((each) =>
       QUESTION_FIELDS.includes(each.toLowerCase()),
     );
     return [
-      ...(concurrency === undefined
+      ...(idle.length === 0
         ? []
         : [
             warning(
               "configuration",
-              `the route ${name} limits concurrency, which does not hold for requests that another proxy forwards`,
-              { hint: "limit them there: Sallyport does not see their end" },
+              `the route ${name} has ${idle.join(", ")}, which does not hold for requests that another proxy forwards`,
+              { hint: "set it there: Sallyport sees only the question" },
             ),
           ]),
       ...never.map((field) =>

@@ -10,6 +10,7 @@ import { pathWords, type Route } from "../core/route/route.ts";
 import { systemClock } from "../lib/clock.ts";
 import { bySpecificity } from "../policy/route-table.ts";
 import { accessPolicyWords } from "../policy/authorize.ts";
+import { NOWHERE } from "../config/sections/routes-section.ts";
 import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,
@@ -144,7 +145,7 @@ function table(routes: readonly Route[]): string {
     pathWords(route.path),
     route.methods?.join(",") ?? "any method",
     accessPolicyWords(route),
-    `to ${route.upstream}`,
+    route.upstream === NOWHERE ? "decided only" : `to ${route.upstream}`,
   ]);
   return columns(rows)
     .map((line) => `  ${line}\n`)

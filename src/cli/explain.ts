@@ -56,7 +56,7 @@ function verdictLine(
   switch (outcome) {
     case "forwarded":
       return wouldDeny === undefined
-        ? `${marks.good} forwarded to ${backend?.upstream ?? "nobody"} by the route ${route}`
+        ? `${marks.good} ${backend === undefined ? "may pass" : `forwarded to ${backend.upstream}`} by the route ${route}`
         : `${marks.warning} forwarded without identity, since ${route} is in monitor mode; would be refused: ${wouldDeny}`;
     case "answered":
       return `${marks.good} answered by Sallyport itself: ${route}`;

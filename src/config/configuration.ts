@@ -7,7 +7,7 @@ import { tokens } from "./sections/tokens-section.ts";
 import { shared } from "./sections/shared-section.ts";
 import { version } from "./sections/version-section.ts";
 import { browser, browserSection } from "./sections/browser-section.ts";
-import { decisionsSection } from "./sections/decisions-section.ts";
+import { decisions, decisionsSection } from "./sections/decisions-section.ts";
 import { identity } from "./sections/identity-section.ts";
 import { corsSection } from "./sections/cors-section.ts";
 import { authorization } from "./sections/authorization-section.ts";
@@ -25,6 +25,7 @@ export const SECTIONS: readonly Section[] = [
   shared,
   version,
   browser,
+  decisions,
   identity,
   authorization,
   routes,

@@ -51,7 +51,7 @@ export function validate(
 
   const problems = [
     ...(result.success ? [] : schemaProblems(result.error.issues, value)),
-    ...ruleProblems(value, context.env),
+    ...(isJsonObject(value) ? ruleProblems(value, context.env) : []),
   ];
   if (!result.success || problems.length > 0) return { configuration: undefined, problems };
   const ruleBreaks = SECTIONS.flatMap(({ rulesOfValid = [] }) =>

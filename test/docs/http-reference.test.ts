@@ -23,7 +23,7 @@ test("exactly the existing errors are listed", () => {
 test.each(codes)("%s is listed with its actual response", (code) => {
   const row = rows.find((each) => codeIn(each["word"]) === code);
   const { status, headers, body } = errorAnswer(new GateError(code), 1, "r-1", "…");
-  const { message } = JSON.parse(body) as { message: string };
+  const { message } = JSON.parse(String(body)) as { message: string };
   expect(row).toMatchObject({ status: String(status), message });
   expect(codesIn(row?.["headers"]).toSorted()).toEqual(
     [...listedHeaders(headers), AT_TIMES[code] ?? []].flat().toSorted(),

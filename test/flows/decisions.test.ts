@@ -331,7 +331,8 @@ describe("no question is answered yes", () => {
     expect((await about("/orders", headers, own)).status).toBe(403);
     expect((await about("/public/x", headers, own)).status).toBe(403);
     // Our own path reaches no backend.
-    for (const path of ["/_sallyport/x", "/_SALLYPORT/decide", "/_sallyport"]) {
+    expect((await ask(own, "/_SALLYPORT/decide", { token: own.token })).status).toBe(403);
+    for (const path of ["/_sallyport/x", "/_sallyport"]) {
       expect((await ask(own, path, { token: own.token })).status).toBe(404);
     }
   });
@@ -363,3 +364,69 @@ async function readUntilEnd(socket: TLSSocket): Promise<string> {
   for await (const chunk of socket) read += String(chunk);
   return read;
 }
+
+/** An attacker has found each of these. */
+describe("a hostile client of a proxy that asks", () => {
+  it.each<[string, Headers]>([
+    ["/_sallyport/decide//orders", {}],
+    ["/_sallyport/decide/x/../orders", {}],
+    ["/_sallyport/decide/a%2forders", {}],
+    ["/_sallyport/decide/orders;x", {}],
+    ["/_sallyport/decide/orders", { expect: "x" }],
+    ["/_sallyport/decide/orders", { "cdn-loop": "sallyport-x,".repeat(12) }],
+    ["/_sallyport/decide/orders", { "x-large": "a".repeat(30_000) }],
+    ["/_sallyport/Decide/orders", {}],
+    ["/_sallyport/decidex", {}],
+  ])("gets no 200 for a refusal because it speaks gRPC: %s", async (path, more) => {
+    await using client = await connectHttp2(gate);
+    const grpc = { ":method": "POST", "content-type": "application/grpc", ...CLIENT };
+    const { status } = await client.ask({ ":path": path, ...grpc, ...more }, "");
+    expect(status).toBeGreaterThanOrEqual(400);
+  });
+
+  it.each<[string, Headers]>([
+    ["X-Original-URL", { "x-original-url": "http://shop.example.com/orders" }],
+    [
+      "X-Forwarded-*",
+      {
+        ...{ "x-forwarded-uri": "/orders", "x-forwarded-method": "GET" },
+        "x-forwarded-host": "shop.example.com",
+      },
+    ],
+  ])("does not choose the host by %s", async (_what, more) => {
+    expect((await about("/orders", { host: "internal.example.com", ...more })).status).toBe(400);
+  });
+
+  it.each([
+    ...["X-HTTP-Method-Override", "X-HTTP-Method", "X-Rewrite-URL", "X-Original-Path"],
+    ...["Remote-User", "X-Remote-User", "X-Forwarded-User", "X-Auth-Request-Email"],
+  ])("sends no %s past us", async (name) => {
+    expect((await about("/public/x", { [name]: "DELETE" })).status).toBe(400);
+  });
+
+  it("gets no header through that we would drop", async () => {
+    const config = {
+      ...{ decisions: { from: ["127.0.0.0/8"] }, server: { underscoreHeaders: "drop" } },
+      routes: [{ name: "all", path: "/", auth: "none", upstream: "app" }],
+    };
+    await using own = await startSallyport({ target: backend.url, config });
+    expect((await about("/x", { "X-Auth_Subject": "root" }, own)).status).toBe(400);
+    expect((await about("/x", {}, own)).status).toBe(200);
+  });
+
+  it("ends its connection with a body that is declared and refused", async () => {
+    const headers = { "content-length": "3", "cdn-loop": "sallyport-x,".repeat(12) };
+    const answer = await ask(gate, "/_sallyport/decide", { headers, body: "abc" });
+    expect(answer).toMatchObject({ status: 508, headers: { connection: "close" } });
+  });
+});
+
+it("lets no question reach a backend where nobody may ask", async () => {
+  await using own = await startSallyport({ target: backend.url, config: {} });
+  const before = backend.requests.length;
+  for (const path of ["/_sallyport/decide", "/_sallyport/decide/x", "/_SALLYPORT/decide"]) {
+    expect((await ask(own, path, { token: own.token })).status).toBe(404);
+  }
+  expect(backend.requests.length).toBe(before);
+  expect((await ask(own, "/_sallyport/other", { token: own.token })).status).toBe(200);
+});

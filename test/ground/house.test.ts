@@ -10,14 +10,15 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 53_260,
-  files: 344,
-  filesUnder40Lines: 41,
+  lines: 53_760,
+  files: 346,
+  filesUnder40Lines: 40,
   namesUsedByOneFile: 629,
 };
 
+/** Without what is generated: nobody writes or reads it. */
 const texts = new Map(
-  globSync("**/*.ts", { cwd: SOURCES }).map((file) => [
+  globSync("**/*.ts", { cwd: SOURCES, exclude: ["**/*_pb.ts"] }).map((file) => [
     file,
     readFileSync(join(SOURCES, file), "utf8"),
   ]),

@@ -248,7 +248,7 @@ function explained(
   const { method, host, path, matchPath, client } = request;
   const { peer, peerTrusted, secure } = request.connection;
   const routes = routesOf(configuration);
-  const isOwn = ownPathsOf(configuration)?.(matchPath) === true;
+  const isOwn = ownPathsOf(configuration)(matchPath);
   return {
     verdict: {
       ...(refusal === undefined ? letThrough(action) : refused(refusal, dryRun, configuration)),

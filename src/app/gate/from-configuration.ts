@@ -75,15 +75,17 @@ export function intakeOptionsOf({ server, routes }: Configuration): Omit<IntakeO
 }
 
 /**
- * Returns whether a path is below `server.ownPath`, and so never forwarded; undefined if none of our addresses there is in use.
+ * Returns whether a path is never forwarded: if it is below `server.ownPath` and some of our addresses there are in use. The
+ * question of another proxy never is, or that proxy would take the answer of a backend for ours.
  */
 export function ownPathsOf({
   browser,
   decisions,
   server,
-}: Configuration): ((matchPath: string) => boolean) | undefined {
-  if (browser === undefined && decisions === undefined) return undefined;
-  return (matchPath) => isOwnPath(server.ownPath, matchPath);
+}: Configuration): (matchPath: string) => boolean {
+  const isUsed = browser !== undefined || decisions !== undefined;
+  const own = isUsed ? server.ownPath : `${server.ownPath}/decide`;
+  return (matchPath) => isOwnPath(own, matchPath);
 }
 
 /** Returns the number of threads that accept connections. */

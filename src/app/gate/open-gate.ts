@@ -135,10 +135,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
       ...(sessions?.endpoints ?? []),
       ...(configuration.tokens.jwks.publish ? [keySet] : []),
     ]),
-    findRoute:
-      isOwn === undefined
-        ? findRoute
-        : (request) => (isOwn(request.matchPath) ? undefined : findRoute(request)),
+    findRoute: (request) => (isOwn(request.matchPath) ? undefined : findRoute(request)),
     nowhere: { auth: "required", tokenFrom: sessions && tokenFrom },
     tokens,
     describesRefusals: configuration.tokens.errorDescription,

@@ -1,14 +1,18 @@
+import type { Configuration } from "../../config/configuration.ts";
+import { belongsToProxy, isForged } from "../../upstream/headers/header-names.ts";
+import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
 import { identityAnswers } from "../../upstream/headers/identity-headers.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
 import { hostMatcher } from "../../policy/route-table.ts";
 import { Sessions } from "../../server/browser/sessions.ts";
-import { Decisions } from "../../server/decisions/decisions.ts";
+import { Decisions, QUESTION_FIELDS } from "../../server/decisions/decisions.ts";
 import { UNMETERED } from "../../server/listener/reading/fair-reading.ts";
 import { ambiguous, createIntake } from "../../server/request/intake.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import {
   assertionOf,
   assertsWithOwnKeys,
+  forwardingOf,
   identityHeadersOf,
   intakeOptionsOf,
 } from "./from-configuration.ts";
@@ -24,7 +28,7 @@ export function decisionsFor({
   keys,
 }: GateOptions): Decisions | undefined {
   const { decisions, server, tokens } = configuration;
-  if (decisions === undefined || !decisions.http) return undefined;
+  if (decisions === undefined) return undefined;
   const reading = intakeOptionsOf(configuration);
   const assertion = assertionOf(configuration);
   const signing = assertsWithOwnKeys(tokens) ? assertionKeys : keys;
@@ -42,7 +46,22 @@ export function decisionsFor({
       },
     }),
     ...identityAnswers(identityHeadersOf(configuration), assertions),
+    isForged: (folded) => isForged(folded, QUESTION_FIELDS),
+    dropsUnderscores: server.underscoreHeaders === "drop",
+    http: decisions.http,
+    grpc: decisions.grpc ? grpcFor(configuration, assertions) : undefined,
   });
+}
+
+function grpcFor(configuration: Configuration, assertions: Assertions | undefined) {
+  const module = import("../../server/decisions/envoy-check.ts");
+  // Each question that waits for it is told.
+  module.catch(() => undefined);
+  const { headers: headersFor } = createOutgoingHeaders(forwardingOf(configuration), assertions);
+  // Where a token may be among the protocols of a WebSocket, it is removed there.
+  const isOfProxy = (name: string): boolean =>
+    belongsToProxy(name) && name !== "sec-websocket-protocol";
+  return { module, headersFor, isOfProxy };
 }
 
 /** Returns what people with browsers get, if they sign in here. */

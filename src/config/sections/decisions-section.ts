@@ -1,6 +1,16 @@
 import { z } from "zod";
 import { flag, network } from "../fields.ts";
-import { type Mapping, valueAt } from "../written.ts";
+import {
+  type Mapping,
+  mappingAt,
+  type PathProblem,
+  type Section,
+  valueAt,
+  type Written,
+} from "../written.ts";
+
+/** What holds of the section `decisions`, besides its schema. */
+export const decisions: Section = { rules: [protocolProblems] };
 
 /** The section `decisions`: other proxies ask whether a request may pass, and forward it themselves. */
 export function decisionsSection() {
@@ -13,6 +23,9 @@ export function decisionsSection() {
           "Networks of the proxies that may ask, by the address of their connection; their X-Forwarded-For names the client. 403 for others",
         ),
       http: flag(true).describe("Whether {server.ownPath}/decide answers over HTTP"),
+      grpc: flag(false).describe(
+        "Whether envoy.service.auth.v3.Authorization/Check is answered on the main listener; needs server.http2",
+      ),
       only: flag(false).describe(
         "Whether nothing is forwarded: routes need no upstream, and upstreams may be left out",
       ),
@@ -25,4 +38,16 @@ export function decisionsSection() {
 /** Whether an unvalidated configuration forwards nothing. */
 export function decidesOnly(whole: Mapping): boolean {
   return valueAt(whole, ["decisions", "only"]) === true;
+}
+
+/** Somebody must be able to ask, and gRPC needs HTTP/2. */
+function protocolProblems({ whole }: Written): PathProblem[] {
+  const { http = true, grpc = false } = mappingAt(whole, "decisions");
+  if (http === false && grpc === false) {
+    const message = "answers nobody: http or grpc must be true";
+    return [{ path: ["decisions"], of: "key", message }];
+  }
+  if (grpc !== true || valueAt(whole, ["server", "http2"]) === true) return [];
+  const message = "must not be true without server.http2: true, which gRPC needs";
+  return [{ path: ["decisions", "grpc"], message }];
 }

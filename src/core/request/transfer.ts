@@ -1,3 +1,4 @@
+import type { Question } from "../../server/request/gate.ts";
 import type { OpenWebSocket } from "../../upstream/websocket/open-websocket.ts";
 
 /**
@@ -29,8 +30,8 @@ export class Transfer {
   cors: CorsFields | undefined;
   /** Whether the URL may contain a token, which browsers must not repeat in `Referer`. */
   noReferrer = false;
-  /** Whether another proxy asks about the request, and forwards it itself: every answer but a yes is an error to it. */
-  asks = false;
+  /** What another proxy asks about the request, which it forwards itself; undefined if it is to be forwarded here. */
+  question: Question | undefined;
   /** The WebSocket that the request has opened. */
   webSocket: OpenWebSocket | undefined;
   /** What a backend does for the request; undefined until it is forwarded. */

@@ -189,7 +189,7 @@ export class Sessions {
   pageOf(refusal: Answer, error: GateError, context: RequestContext): Answer | undefined {
     const { request, decision } = context;
     const isLogout = decision?.endpoint === this.endpoints.get(this.#logout);
-    const leaves = isLogout && request !== undefined && !context.transfer.asks;
+    const leaves = isLogout && request !== undefined && context.transfer.question === undefined;
     // Whose session has ended has signed out. A form of another site comes without the cookie, and must not clear it.
     if (leaves && refusal.status === 401 && isSameOrigin(request, undefined)) {
       return this.#left(request);
@@ -208,8 +208,7 @@ export class Sessions {
   }
 
   /** Whether a person reads the answer: a navigation, or a form of ours. */
-  #reads({ incoming, request, decision }: RequestContext): boolean {
-    const { headers } = incoming;
+  #reads({ incoming, headers, request, decision }: RequestContext): boolean {
     const { method } = request ?? incoming;
     const isOurs = this.endpoints.get(decision?.request.matchPath ?? "") === decision?.endpoint;
     if (method === "POST" && isOurs && decision?.endpoint !== undefined) return sendsForm(incoming);
@@ -321,7 +320,13 @@ const VARIES = ["Vary", "Accept, Sec-Fetch-Site, Sec-Fetch-Mode, Sec-Fetch-Dest"
 /** Whether a path is one of ours, in any case: it may bring a password, so no backend gets it. */
 export function isOwnPath(ownPath: string, matchPath: string): boolean {
   const { length } = ownPath;
-  if (matchPath.length < length) return false;
+  // Few other paths have the same second character.
+  if (
+    matchPath.length < length ||
+    (matchPath[1] ?? "").toLowerCase() !== ownPath[1]?.toLowerCase()
+  ) {
+    return false;
+  }
   const next = matchPath[length];
   if (next !== undefined && /[\w-]/.test(next)) return false;
   return matchPath.slice(0, length).toLowerCase() === ownPath.toLowerCase();

@@ -1,11 +1,16 @@
 import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import type { IncomingRequest } from "../../core/request/http-message.ts";
+import { grpcTimeout, grpcTypeOf } from "../../core/request/grpc.ts";
+import type { IncomingRequest, OutgoingResponse } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { foldedName, headerValues } from "../../lib/http/header-values.ts";
 import type { Networks } from "../../lib/http/networks.ts";
-import type { Answer } from "../request/gate.ts";
+import { interrupt } from "../listener/client-error.ts";
+import type { Answer, Question } from "../request/gate.ts";
 import { ambiguous, type Intake } from "../request/intake.ts";
+import { readBody } from "../request/read-body.ts";
+import type { RequestContext } from "../request/request-context.ts";
+import type { CheckOptions, checkQuestion } from "./envoy-check.ts";
 
 export interface DecisionsOptions {
   /** The prefix of our own addresses. */
@@ -19,15 +24,42 @@ export interface DecisionsOptions {
   readonly intake: Intake;
   /** The names of the identity headers. */
   readonly identityNames: readonly string[];
+  /** Whether a header, by its folded name, says who the caller is, or makes another request of it, to some backend. */
+  readonly isForged: (folded: string) => boolean;
+  /** Whether headers with an underscore in their names do not reach a backend through us. */
+  readonly dropsUnderscores: boolean;
   /** Returns the identity headers of a permitted request, names and values alternating: each of them, empty without a value. */
   readonly identityOf: (permit: Permit) => readonly string[];
+  /** Whether {ownPath}/decide answers. */
+  readonly http: boolean;
+  /** What answers over gRPC; undefined if nothing does. */
+  readonly grpc: Grpc | undefined;
 }
+
+/** What answers `Check` calls. */
+interface Grpc extends Pick<CheckOptions, "headersFor" | "isOfProxy"> {
+  /** Loaded only if it is needed, with the library for protobuf. */
+  readonly module: Promise<{ readonly checkQuestion: typeof checkQuestion }>;
+}
+
+/** A request that a question is about. */
+export interface AskedRequest {
+  readonly method: string;
+  readonly target: string;
+  /** Names and values, alternating, with the host. */
+  readonly rawHeaders: string[];
+}
+
+/** The call of Envoy's ext_authz over gRPC. */
+const CHECK_PATH = "/envoy.service.auth.v3.Authorization/Check";
+/** The largest question over gRPC, in bytes. Envoy reads heads up to 60 KiB, and may add the beginning of the body. */
+const CHECK_BYTES = 128 * 1_024;
 
 /** What proxies call the parts of the original request. */
 const METHODS = ["x-forwarded-method", "x-original-method"];
 const [FORWARDED_METHOD = "", ORIGINAL_METHOD = ""] = METHODS;
 const TARGETS = ["x-forwarded-uri", "x-original-uri"];
-const [FORWARDED_URI = ""] = TARGETS;
+const [FORWARDED_URI = "", ORIGINAL_URI = ""] = TARGETS;
 const HOST = "x-forwarded-host";
 /** nginx's `$scheme://$http_host$request_uri`. */
 const URL_FIELD = "x-original-url";
@@ -35,7 +67,11 @@ const URL_FIELD = "x-original-url";
 /** Fields about the message that asks, not about the request: no route can compare them. */
 export const QUESTION_FIELDS: readonly string[] = [...METHODS, ...TARGETS, HOST, URL_FIELD];
 
-const NOT_OF_THE_REQUEST = new Set([...QUESTION_FIELDS, "host", "transfer-encoding"]);
+/** Fields that a question does not pass on: they are about the message that asks. */
+export const NOT_OF_THE_REQUEST: ReadonlySet<string> = new Set([
+  ...QUESTION_FIELDS,
+  ...["host", "transfer-encoding"],
+]);
 
 const ORIGINAL_URL = /^https?:\/\/([^/?#]+)(\/.*)$/i;
 /** What a request line can hold (RFC 9112 §3.2). */
@@ -47,7 +83,7 @@ const TARGET = /^\/[\x21-\x7e]*$/;
  * like any other.
  *
  * A part that a proxy does not set is the client's, if the proxy passes it on. So each way to ask needs all of its parts, and
- * whatever else is there must say the same.
+ * whatever else is there must say the same. Two ways at once are refused.
  */
 export class Decisions {
   readonly #options: DecisionsOptions;
@@ -63,44 +99,91 @@ export class Decisions {
     );
   }
 
-  /** Whether a request is a question. */
-  covers({ matchPath }: GateRequest): boolean {
+  /**
+   * Returns the question over HTTP in a message whose target begins with our path, even if nothing else of it is known. Undefined
+   * for any other message.
+   */
+  questionOf(message: IncomingRequest, response: OutgoingResponse): Question | undefined {
+    const { url = "", headers } = message;
     const { length } = this.#path;
-    return (
-      matchPath.startsWith(this.#path) && (matchPath.length === length || matchPath[length] === "/")
-    );
+    if (!this.#options.http || url.slice(0, length).toLowerCase() !== this.#path.toLowerCase()) {
+      return undefined;
+    }
+    // Otherwise the next question could be the rest of a body that was declared and never sent.
+    const { "content-length": bytes = "0", "transfer-encoding": coding } = headers;
+    if (bytes !== "0" || coding !== undefined) response.shouldKeepAlive = false;
+    return {
+      headers,
+      subject: (asks) => this.#requestIn(asks, message),
+      yes: (permit) => this.#yes(permit),
+      no: (answer) => answer,
+    };
+  }
+
+  /** Whether a message is a question over gRPC. */
+  isCalled({ matchPath }: GateRequest): boolean {
+    return this.#options.grpc !== undefined && matchPath === CHECK_PATH;
   }
 
   /**
-   * Returns the request that a question is about.
+   * Returns the question in a call.
+   *
+   * @throws or rejects with GateError `network_denied` if the peer may not ask, `bad_request` or `body_too_large` for a call
+   * without a question, `no_route` if it is none of gRPC.
+   */
+  async questionIn(
+    { id, connection, rawHeaders }: GateRequest,
+    { incoming, response, transfer, rules }: RequestContext,
+  ): Promise<Question> {
+    const { from, grpc, identityNames } = this.#options;
+    if (!from.has(connection.peer)) throw stranger();
+    const type = grpcTypeOf(incoming, incoming.headers["content-type"]);
+    if (type === undefined || grpc === undefined) throw new GateError("no_route");
+    const ms = grpcTimeout(rawHeaders);
+    if (ms !== undefined) {
+      const timer = setTimeout(() => {
+        if (!response.headersSent && !response.destroyed) {
+          interrupt(new GateError("deadline_exceeded"), response, rules.realm);
+        }
+      }, ms);
+      response.once("close", () => clearTimeout(timer));
+    }
+    const body = await readBody({ incoming, response, transfer }, CHECK_BYTES, "body_too_large");
+    const { module, headersFor, isOfProxy } = grpc;
+    const check = await module;
+    const read = (request: AskedRequest): GateRequest => this.#read(request, incoming, id);
+    return check.checkQuestion(body, { read, identityNames, headersFor, isOfProxy });
+  }
+
+  /**
+   * Returns the request that a question over HTTP is about.
    *
    * @throws GateError `network_denied` if the peer may not ask, `bad_request` if a part is missing, if two parts disagree, or if
    * the request has more than one reading.
    */
-  requestIn(question: GateRequest, message: IncomingRequest): GateRequest {
+  #requestIn(question: GateRequest, message: IncomingRequest): GateRequest {
     if (!this.#options.from.has(question.connection.peer)) throw stranger();
-    const { rawHeaders } = question;
-    this.#refuseAliases(rawHeaders);
-    const { method, target, host } = this.#partsOf(question, message.url ?? "");
+    const { rawHeaders, id } = question;
+    this.#refuseForged(message.rawHeaders);
+    const { host, ...parts } = this.#partsOf(question, message.url ?? "");
+    return this.#read({ ...parts, rawHeaders: aboutRequest(rawHeaders, host) }, message, id);
+  }
+
+  #read(
+    { method, target, rawHeaders }: AskedRequest,
+    { socket }: IncomingRequest,
+    id: number,
+  ): GateRequest {
     if (!TARGET.test(target)) throw ambiguous("target");
-    const request = this.#options.intake(
-      {
-        method,
-        url: target,
-        rawHeaders: aboutRequest(rawHeaders, host),
-        httpVersion: "1.1",
-        socket: message.socket,
-      },
-      question.id,
-    );
+    const asked = { method, url: target, rawHeaders, httpVersion: "1.1", socket };
+    const request = this.#options.intake(asked, id);
     if (!request.connection.peerTrusted) throw stranger();
     // The path that was decided cannot be made the path that is forwarded.
     if (request.path + request.query !== target) throw ambiguous("path");
     return request;
   }
 
-  /** Returns the answer for a request that may pass. @throws GateError `bad_request` if the client's own identity could stay. */
-  yes(permit: Permit): Answer {
+  #yes(permit: Permit): Answer {
     const { requestId, rawHeaders } = permit.request;
     const identity = this.#options.identityOf(permit);
     for (let i = 0; i + 1 < identity.length; i += 2) {
@@ -129,9 +212,13 @@ export class Decisions {
       if ((named.target ?? behind) !== behind) throw ambiguous("target");
       return { method, target: behind, host: authority };
     }
-    const isComplete = has(FORWARDED_URI)
+    const ways = [has(FORWARDED_URI), has(ORIGINAL_URI), original !== undefined];
+    const [isForwarded, isOfNginx] = ways;
+    const isComplete = isForwarded
       ? has(FORWARDED_METHOD) && has(HOST)
-      : has(ORIGINAL_METHOD) && (original !== undefined || (named.host ?? authority) === authority);
+      : has(ORIGINAL_METHOD) && (!isOfNginx || (named.host ?? authority) === authority);
+    // Of two ways, one may be the client's.
+    if (ways.filter(Boolean).length > 1) throw ambiguous("target");
     if (named.target === undefined || named.method === undefined || !isComplete) {
       throw ambiguous("target");
     }
@@ -145,12 +232,18 @@ export class Decisions {
     return behind.startsWith("/") ? behind : undefined;
   }
 
-  /** Refuses another spelling of an identity header: the proxy overwrites only one, and backends may read both as the same. */
-  #refuseAliases(rawHeaders: readonly string[]): void {
+  /**
+   * Refuses what would not reach a backend through us, but does through the proxy that asks: fields that identify the caller in
+   * another spelling or for other products, fields that change the method or the path, and those that our policy drops.
+   */
+  #refuseForged(rawHeaders: readonly string[]): void {
+    const { isForged, dropsUnderscores } = this.#options;
     for (let i = 0; i < rawHeaders.length; i += 2) {
-      const name = rawHeaders[i] ?? "";
-      const spelling = this.#spellings.get(foldedName(name));
-      if (spelling !== undefined && spelling !== name.toLowerCase()) throw ambiguous("header");
+      const name = (rawHeaders[i] ?? "").toLowerCase();
+      if (dropsUnderscores && name.includes("_")) throw new GateError("underscore_header");
+      const folded = foldedName(name);
+      const spelling = this.#spellings.get(folded);
+      if (spelling === undefined ? isForged(folded) : spelling !== name) throw ambiguous("header");
     }
   }
 }

@@ -8,7 +8,7 @@ import {
 } from "../../core/request/errors.ts";
 import { destroyUnlessRead, type TrackedOutgoing } from "../../core/request/http-message.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
-import { errorAnswer, fieldsOf, forGrpc } from "../request/write-answer.ts";
+import { errorAnswer, forGrpc, writeAnswer } from "../request/write-answer.ts";
 import { lingeringClose } from "./discard-body.ts";
 import { requestIdOf } from "../request/intake.ts";
 import { currentResponse, type TrackedResponse } from "../request/tracked-response.ts";
@@ -76,7 +76,7 @@ export function refusePlainHttp(
 function asText({ status, headers, body }: Answer): string {
   const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ""}`];
   for (let i = 0; i + 1 < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
-  return `${lines.join("\r\n")}\r\n\r\n${body}`;
+  return `${lines.join("\r\n")}\r\n\r\n${String(body)}`;
 }
 
 /** The error with which Node's parser or timeouts refuse a request. */
@@ -216,13 +216,10 @@ function afterPendingResponses(
 export function interrupt(error: GateError, response: TrackedOutgoing, realm: string): void {
   const requestId = requestIdOf(response.req.headers["x-request-id"], response.id);
   const refusal = errorAnswer(error, response.id, requestId, realm);
-  const asks = response.transfer?.asks === true;
-  const answer = asks ? refusal : forGrpc(refusal, error, response.req);
+  const answer = response.transfer?.question?.no(refusal) ?? forGrpc(refusal, error, response.req);
   response.interruption ??= error.reason ?? error.code;
   response.transfer?.exchange?.cancel();
   response.whole = true;
-  response.writeHead(answer.status, fieldsOf(answer, response));
-  response.end(answer.body);
+  writeAnswer(answer, response);
   destroyUnlessRead(response);
-  if (answer.logged !== undefined) response.statusCode = answer.logged;
 }

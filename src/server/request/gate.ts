@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import type { AccessFields } from "../../core/request/outcome.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
@@ -59,9 +60,22 @@ export interface Answer {
   readonly logged?: number;
   /** Names and values, alternating. */
   readonly headers: readonly string[];
-  readonly body: string;
+  readonly body: string | Buffer;
+  readonly trailers?: [string, string][];
   /** Whether to close the connection after this response. */
   readonly close: boolean;
+}
+
+/** What another proxy asks: may a request pass? */
+export interface Question {
+  /** The headers of the request, names in lower case. */
+  readonly headers: IncomingHttpHeaders;
+  /** Returns the request. @param message asks. @throws GateError if it must not pass, whoever sends it. */
+  subject(message: GateRequest): GateRequest;
+  /** Returns the answer for a request that may pass. @throws GateError `bad_request` if the client's own identity could stay. */
+  yes(permit: Permit): Answer;
+  /** Turns the answer that the client would get from us into the answer for the proxy. */
+  no(answer: Answer): Answer;
 }
 
 /** The arguments of an endpoint. */

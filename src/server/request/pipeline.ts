@@ -12,7 +12,7 @@ import type { Observer } from "../../core/observer.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
 import { Permit } from "../../core/request/permit.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { errorAnswer, fieldsOf, forGrpc } from "./write-answer.ts";
+import { errorAnswer, forGrpc, writeAnswer } from "./write-answer.ts";
 import { discardUnreadBody } from "../listener/discard-body.ts";
 import { requestIdOf } from "./intake.ts";
 import { CLIENT_GONE, outcomeOf, RequestContext } from "./request-context.ts";
@@ -29,10 +29,8 @@ export function send(answer: Answer, request: IncomingRequest, response: Tracked
   if (response.headersSent || response.destroyed) return 0;
   response.whole = true;
   if (answer.close) response.shouldKeepAlive = false;
-  response.writeHead(answer.status, fieldsOf(answer, response));
   const body = request.method === "HEAD" ? "" : answer.body;
-  response.end(body);
-  if (answer.logged !== undefined) response.statusCode = answer.logged;
+  writeAnswer(answer, response, body);
   discardUnreadBody(request);
   return Buffer.byteLength(body);
 }
@@ -111,6 +109,8 @@ export class Pipeline {
     response.id = nextId();
     response.transfer = context.transfer;
     context.transfer.noReferrer = gate.tokensInUrls;
+    // Before anything can be refused: to the proxy, each refusal must be one.
+    context.transfer.question = gate.decisions?.questionOf(incoming, response);
     if (gate.cors !== undefined) context.transfer.cors = gate.cors.fields(incoming.headers.origin);
     return context;
   }
@@ -120,14 +120,13 @@ export class Pipeline {
     const { rules, streams } = this.#options;
     try {
       if (rules.draining) response.shouldKeepAlive = false;
-      const { decisions } = context.gate;
       let request = context.rules.intake(incoming, response.id);
-      if (decisions?.covers(request) === true) {
-        transfer.asks = true;
-        // Otherwise the next question could be the rest of a body that was declared and never sent.
-        if (request.bodyLength !== 0) response.shouldKeepAlive = false;
-        request = decisions.requestIn(request, incoming);
+      const { decisions } = context.gate;
+      if (decisions?.isCalled(request) === true) {
+        transfer.question = await decisions.questionIn(request, context);
+        this.#renew(context);
       }
+      if (transfer.question !== undefined) request = transfer.question.subject(request);
       context.request = request;
       context.requestId = request.requestId;
       let decision = decide(request, context);
@@ -139,10 +138,10 @@ export class Pipeline {
       this.#count(decision, response);
       const { action, identity } = decision;
       if (action instanceof GateError) throw action;
-      if (transfer.asks && decisions !== undefined) {
+      if (transfer.question !== undefined) {
         // Our own endpoints are asked themselves.
         if (!(action instanceof Permit)) throw new GateError("no_route");
-        transfer.bytesOut = send(decisions.yes(action), incoming, response);
+        transfer.bytesOut = send(transfer.question.yes(action), incoming, response);
         return;
       }
       if (!(action instanceof Permit)) {
@@ -186,10 +185,16 @@ export class Pipeline {
     context.decision = decision;
     this.#count(decision, context.response);
     decision.inFlight?.release();
+    this.#renew(context);
+    return decide(decision.request, context);
+  }
+
+  /** Moves a request that has waited to the gate that is in force now. */
+  #renew(context: RequestContext): void {
+    const { gate } = this.#options.rules.current;
     gate.acquire();
     context.gate.release();
     context.gate = gate;
-    return decide(decision.request, context);
   }
 
   #count({ tokenCache, auth, reason, rate, route }: Decision, response: TrackedOutgoing): void {
@@ -215,9 +220,11 @@ export class Pipeline {
     }
     context.requestId ||= requestIdOf(incoming.headers["x-request-id"], id);
     const refusal = errorAnswer(error, id, context.requestId, context.rules.realm);
+    const { question } = transfer;
     const page = context.gate.sessions?.pageOf(refusal, error, context);
-    const answer = page ?? (transfer.asks ? refusal : forGrpc(refusal, error, incoming));
-    transfer.bytesOut = send(withRouteHeaders(answer, context.decision), incoming, response);
+    const own = page ?? (question === undefined ? forGrpc(refusal, error, incoming) : refusal);
+    const answer = withRouteHeaders(own, context.decision);
+    transfer.bytesOut = send(question?.no(answer) ?? answer, incoming, response);
   }
 
   #unexpected(thrown: unknown, id: number): GateError {

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type {
@@ -54,6 +55,11 @@ export class RequestContext extends WheelEntry<RequestContext> {
     this.response = response;
     this.upgrade = upgrade;
   }
+
+  /** The headers of the request. */
+  get headers(): IncomingHttpHeaders {
+    return this.transfer.question?.headers ?? this.incoming.headers;
+  }
 }
 
 /** Summarises a request that has ended. @param now monotonic, in milliseconds. */
@@ -83,12 +89,12 @@ export function outcomeOf(context: RequestContext, now: number): Outcome {
     durationMs: now - context.started,
     upstreamMs: transfer.upstreamHeaderMs,
     protocol: context.upgrade === undefined ? `HTTP/${incoming.httpVersion}` : "websocket",
-    fields: gate.accessFields?.({ headers: incoming.headers, identity, status }),
+    fields: gate.accessFields?.({ headers: context.headers, identity, status }),
   };
 }
 
 function sourceOf({ transfer }: RequestContext): Outcome["source"] {
-  if (transfer.asks) return "decision";
+  if (transfer.question !== undefined) return "decision";
   return transfer.upstreamHeaderMs === undefined ? "self" : "upstream";
 }
 

@@ -94,13 +94,21 @@ export function forGrpc(answer: Answer, error: GateError, request: IncomingReque
 }
 
 /** Returns the fields of one of our own answers, with those that the configuration asks for on all of them. */
-export function fieldsOf({ headers }: Answer, { transfer }: TrackedOutgoing): string[] {
+function fieldsOf({ headers }: Answer, { transfer }: TrackedOutgoing): string[] {
   const fields = [...headers, ...(transfer?.cors?.own ?? [])];
   if (transfer?.noReferrer !== true) return fields;
   const decided = fields.some(
     (name, at) => at % 2 === 0 && name.toLowerCase() === "referrer-policy",
   );
   return decided ? fields : [...fields, "Referrer-Policy", "no-referrer"];
+}
+
+/** Writes one of our own answers to the end. @param body what is sent of it. */
+export function writeAnswer(answer: Answer, response: TrackedOutgoing, body = answer.body): void {
+  if (answer.trailers !== undefined) response.addTrailers(answer.trailers);
+  response.writeHead(answer.status, fieldsOf(answer, response));
+  response.end(body);
+  if (answer.logged !== undefined) response.statusCode = answer.logged;
 }
 
 /** Sends a browser elsewhere. @param extra further fields, names and values alternating. */

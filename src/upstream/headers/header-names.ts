@@ -72,6 +72,24 @@ export function identifiesCaller(folded: string): boolean {
   return PRESET_NAMES.has(folded) || IDENTITY_FAMILIES.test(folded);
 }
 
+/** Headers that override the method, and thus the authorization: always removed. */
+export const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
+  ...["x-http-method-override", "x-method-override", "x-http-method"],
+]);
+
+/** Headers that some backends take for the path of the request. */
+const PATH_OVERRIDE = /^x-(?:rewrite|original|envoy-original)-(?:url|uri|path)$/;
+
+/**
+ * Whether a header would make another request, or one of another caller, of what another proxy forwards itself.
+ *
+ * @param folded a `foldedName`. @param asked the fields by which that proxy asks.
+ */
+export function isForged(folded: string, asked: readonly string[]): boolean {
+  const overrides = METHOD_OVERRIDES.has(folded) || PATH_OVERRIDE.test(folded);
+  return identifiesCaller(folded) || (overrides && !asked.includes(folded));
+}
+
 /** Lists to which each proxy appends (RFC 8586 for `CDN-Loop`). */
 const WRITTEN = ["cdn-loop", "x-forwarded-prefix"];
 

@@ -9,7 +9,13 @@ import {
 import { foldedName, TRACE_HEADERS } from "../../lib/http/header-values.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
-import { comesFromProxies, DROPPED, FORWARDED_NAMES, identifiesCaller } from "./header-names.ts";
+import {
+  comesFromProxies,
+  DROPPED,
+  METHOD_OVERRIDES,
+  FORWARDED_NAMES,
+  identifiesCaller,
+} from "./header-names.ts";
 import {
   CLIENT_SUBJECT_HEADER,
   fieldValue,
@@ -67,11 +73,6 @@ type Disposition = "pass" | "drop" | "authorization" | "from-proxy" | "connectio
 
 /** This instance in `CDN-Loop`, sent as one more field: a list may span several fields (RFC 9110 §5.3). */
 const INSTANCE = instanceName();
-
-/** Headers that override the method, and thus the authorization: always removed. */
-const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
-  ...["x-http-method-override", "x-method-override", "x-http-method"],
-]);
 
 /** The settings that hold for all header sections. */
 export interface HeaderSettings {
