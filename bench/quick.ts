@@ -8,7 +8,7 @@ import { keepToOwnCores } from "./machine/cores.ts";
 import { type Feature, FEATURES, featuresIn } from "./peers/features.ts";
 import type { Place, Running } from "./peers/peer.ts";
 import { startSallyport } from "./peers/sallyport.ts";
-import { sendCounted } from "./quick/counted-load.ts";
+import { type Instead, sendCounted } from "./quick/counted-load.ts";
 import { allocatedBytes } from "./quick/heap-socket.ts";
 import { exportRevision } from "./quick/exported.ts";
 import { medianInterval, ratiosOf, type Spread, spreadOf } from "./report/statistics.ts";
@@ -30,6 +30,7 @@ does. The ratio is the median of the rounds (lowest–highest), with its 95 % co
   --grpc                unary gRPC calls in the same way, with HTTP/2 to the backend as well
   --with FEATURES       features switched on only in the working tree: ${FEATURES.join(", ")}
   --cookie              compares, in the working tree, a session in a cookie with the same token in Authorization
+  --decision            compares, in the working tree, the question of another proxy with a GET that is forwarded
   --rounds N            rounds of each, however long they take (default: 8, or as many as fit into 50 seconds)
   -h, --help            this text
 `;
@@ -40,6 +41,9 @@ const MOST_ROUNDS = 8;
 const FEWEST_ROUNDS = 3;
 /** No round begins that would end later, in milliseconds after the start. */
 const END_MS = 50_000;
+
+/** What must be on for it. */
+const FOR_INSTEAD = { cookie: "browser", decision: "decisions" } as const;
 
 const FIGURES = {
   cpu: { title: "CPU µs/request", digits: 1 },
@@ -57,7 +61,7 @@ interface Comparison {
   /** GETs or unary calls over HTTP/2; undefined for HTTP/1.1. */
   readonly http2: "get" | "grpc" | undefined;
   readonly features: readonly Feature[];
-  readonly cookie: boolean;
+  readonly instead: Instead | undefined;
   readonly rounds: number | undefined;
   readonly stateServer: string | undefined;
 }
@@ -76,6 +80,7 @@ async function main(args: readonly string[]): Promise<void> {
       http2: { type: "boolean", default: false },
       grpc: { type: "boolean", default: false },
       cookie: { type: "boolean", default: false },
+      decision: { type: "boolean", default: false },
       with: { type: "string", default: "" },
       rounds: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
@@ -90,25 +95,27 @@ async function main(args: readonly string[]): Promise<void> {
   const missing = http2 === undefined ? undefined : missingHttp2Load();
   if (missing !== undefined) throw new Error(missing);
   const tls = values.tls || http2 !== undefined;
-  const { cookie } = values;
-  const features = [...featuresIn(values.with), ...(cookie ? (["browser"] as const) : [])];
+  const instead = values.cookie ? "cookie" : values.decision ? "decision" : undefined;
+  const needed = instead === undefined ? [] : [FOR_INSTEAD[instead]];
+  const features = [...featuresIn(values.with), ...needed];
   const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
   await keepToOwnCores();
   await using open = new AsyncDisposableStack();
   const stateServer = features.includes("shared") ? await stateServerFor(open) : undefined;
   await using setting = await prepareSetting((directory) => buildProduct(join(directory, "tree")));
-  const entry = cookie
-    ? setting.entry
-    : await exportRevision(base, join(setting.directory, "base"));
+  const entry =
+    instead === undefined
+      ? await exportRevision(base, join(setting.directory, "base"))
+      : setting.entry;
   const figures = await compare(
     setting,
-    { tls, http2, features, cookie, rounds, stateServer },
+    { tls, http2, features, instead, rounds, stateServer },
     { tree: setting.entry, base: entry },
   );
   if (features.length > 0) console.log(`working tree with ${features.join(", ")}`);
   const protocol = http2 === undefined ? "" : http2 === "grpc" ? ", gRPC" : ", HTTP/2";
   console.log(`${tls ? "TLS" : "plain"}${protocol}, ${figures.tree.cpu.length} rounds`);
-  const other = cookie ? "Authorization" : base;
+  const other = instead === undefined ? base : "forwarded GET";
   for (const name of ["cpu", "garbage", "p99"] as const) tell(name, figures, other);
 }
 
@@ -125,7 +132,7 @@ function tell(name: FigureName, { tree, base }: Compared, revision: string): voi
 
 async function compare(
   setting: Setting,
-  { tls, http2, features, cookie, rounds, stateServer }: Comparison,
+  { tls, http2, features, instead, rounds, stateServer }: Comparison,
   entries: Readonly<Record<keyof Compared, string>>,
 ): Promise<Compared> {
   const grpc = http2 === "grpc";
@@ -139,7 +146,7 @@ async function compare(
     startSallyport(setting, place, {
       entry: entries[of],
       heapSocket: heapSocket(of),
-      features: of === "tree" || cookie ? features : [],
+      features: of === "tree" || instead !== undefined ? features : [],
       stateServer,
     });
   await using tree = await started("tree");
@@ -150,21 +157,21 @@ async function compare(
     await checkAnswers({ port, ca, path: "/orders/4711" }, token, http2);
 
   const running: Readonly<Record<keyof Compared, Running>> = { tree, base };
-  const send = async (port: number, inCookie: boolean): Promise<number> => {
+  const send = async (port: number, sent: Instead | undefined): Promise<number> => {
     if (http2 !== undefined) {
       const load = { port, tls, token, grpc, requests: REQUESTS };
       const result = await loadHttp2(setting, load);
       refuseErrors(result);
       return result.p99Ms;
     }
-    const times = await sendCounted({ port, ca, token, inCookie, requests: REQUESTS });
+    const times = await sendCounted({ port, ca, token, instead: sent, requests: REQUESTS });
     return times.toSorted()[Math.ceil(REQUESTS * 0.99) - 1] ?? 0;
   };
   const measure = async (of: keyof Compared): Promise<Measured> => {
     const { pid, port } = running[of];
     const before = usageOf(pid).cpuSeconds;
     const allocated = await allocatedBytes(heapSocket(of));
-    const p99 = await send(port, cookie && of === "tree");
+    const p99 = await send(port, of === "tree" ? instead : undefined);
     const garbage = (await allocatedBytes(heapSocket(of))) - allocated;
     return {
       cpu: ((usageOf(pid).cpuSeconds - before) * 1e6) / REQUESTS,

@@ -77,6 +77,10 @@ const CHANGES = {
     ...described,
     shared: { kind: "redis", url: stateServer },
   }),
+  decisions: (described: Described) => ({
+    ...described,
+    decisions: { from: ["127.0.0.0/8"] },
+  }),
   browser: (described: Described) => ({ ...described, browser: { page: { title: "Orders" } } }),
   revocation: (described: Described) => ({
     ...described,

@@ -6,11 +6,14 @@ export interface CountedLoad {
   /** The certificate to trust; undefined for plain HTTP. */
   readonly ca: string | undefined;
   readonly token: string;
-  /** Whether the token is in the cookie of sessions, instead of `Authorization`. */
-  readonly inCookie: boolean;
+  /** What is sent instead of a GET with the token in `Authorization`. */
+  readonly instead: Instead | undefined;
   /** The total number of requests. */
   readonly requests: number;
 }
+
+/** The token in the cookie of sessions, or the question of another proxy about the same GET. */
+export type Instead = "cookie" | "decision";
 
 const CONNECTIONS = 32;
 const TIMEOUT_MS = 60_000;
@@ -24,14 +27,26 @@ export async function sendCounted({
   port,
   ca,
   token,
-  inCookie,
+  instead,
   requests,
 }: CountedLoad): Promise<Float64Array> {
   const times = new Float64Array(requests);
-  const credential = inCookie
-    ? `Cookie: __Host-sallyport=${token}`
-    : `Authorization: Bearer ${token}`;
-  const request = `GET /orders/4711 HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${credential}\r\n\r\n`;
+  const path = instead === "decision" ? "/_sallyport/decide" : "/orders/4711";
+  const head = [
+    `GET ${path} HTTP/1.1`,
+    `Host: 127.0.0.1:${port}`,
+    instead === "cookie" ? `Cookie: __Host-sallyport=${token}` : `Authorization: Bearer ${token}`,
+    // As nginx asks.
+    ...(instead === "decision"
+      ? [
+          "X-Original-Method: GET",
+          "X-Original-URI: /orders/4711",
+          "X-Forwarded-For: 192.0.2.7",
+          "X-Forwarded-Proto: http",
+        ]
+      : []),
+  ];
+  const request = `${head.join("\r\n")}\r\n\r\n`;
   let sent = 0;
   let answered = 0;
   const next = (): boolean => sent++ < requests;

@@ -21,7 +21,7 @@ import {
   warning,
 } from "./doctor/finding.ts";
 import { checkProviders, checkRemoteChecks } from "./doctor/remote-service-checks.ts";
-import { checkListeners } from "./doctor/listeners.ts";
+import { checkDecisions, checkListeners } from "./doctor/listeners.ts";
 import { checkUpstreams } from "./doctor/upstream-check.ts";
 import { checkUserStores, storeHint } from "./doctor/user-stores.ts";
 import { formatFrom, type Marks, marksFor } from "./terminal/format.ts";
@@ -190,7 +190,8 @@ export const doctor: Command = {
 Runs check, then examines the environment: whether the names of backends and key-set servers resolve,
 whether these accept connections and have a valid certificate, whether user stores, the state server,
 and introspection, TokenReview and authorization servers answer, whether the ports are free, whether a
-running proxy is ready, whether the clock is right, and whether public routes bypass protected ones.
+running proxy is ready and answers the question of another proxy, whether the clock is right, and
+whether public routes bypass protected ones.
 Backends get no requests except those of their health checks. Exit code 0 if no problem was found, 1 if
 there is one, 78 if the configuration is invalid.
 
@@ -221,6 +222,7 @@ ${CONFIGURATION_HELP}
 /** What `check` leaves out, by the name of its group. All run at the same time; a group without findings is not shown. */
 const EXAMINATIONS: Readonly<Record<string, (examined: Examined) => Promise<Finding[]>>> = {
   listeners: checkListeners,
+  decisions: checkDecisions,
   upstreams: checkUpstreams,
   "trusted key sets": checkKeySets,
   "remote checks": checkRemoteChecks,

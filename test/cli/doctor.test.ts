@@ -490,3 +490,39 @@ it.each([[["--timeout", "5"]], [["--timeout", "0s"]], [["--format", "xml"]]])(
     expect({ code, out }).toEqual({ code: 2, out: "" });
   },
 );
+
+describe("decisions", () => {
+  const decisionsOf = async (port: number, from: string): Promise<string[]> => {
+    const server = { listen: `127.0.0.1:${port}`, tls: "off" };
+    return (await examine({ server, decisions: { from: [from] } })).of("decisions");
+  };
+
+  it("are good if a question of its own is answered", async () => {
+    const config = { server: { tls: "off" }, decisions: { from: ["127.0.0.0/8"] } };
+    const gate = stack.use(await startSallyport({ target: backend.url, config }));
+    expect(await decisionsOf(gate.port, "127.0.0.0/8")).toEqual([
+      "good a question about an anonymous GET of / is answered: 401",
+    ]);
+  });
+
+  it("cannot be examined from a machine that may not ask, or while nothing runs", async () => {
+    const config = { server: { tls: "off" }, decisions: { from: ["192.0.2.0/24"] } };
+    const gate = stack.use(await startSallyport({ target: backend.url, config }));
+    expect(await decisionsOf(gate.port, "192.0.2.0/24")).toEqual([
+      "skipped this machine may not ask: decisions.from does not name its address",
+    ]);
+    expect(await decisionsOf(await closedPort(), "127.0.0.0/8")).toEqual([
+      expect.stringMatching(/^skipped no Sallyport answers here \(ECONNREFUSED\)$/),
+    ]);
+  });
+
+  it("are bad if another program answers", async () => {
+    const other = createServer((_request, response) => void response.writeHead(502).end());
+    onTestFinished(() => void other.close());
+    other.listen(0, "127.0.0.1");
+    await once(other, "listening");
+    expect(await decisionsOf(listeningPort(other), "127.0.0.0/8")).toEqual([
+      "bad a question about an anonymous GET of / got 502",
+    ]);
+  });
+});

@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestOptions } from "node:http";
 import { get as getByHttps } from "node:https";
 import { createServer } from "node:net";
 import { text } from "node:stream/consumers";
+import { errorRow } from "../../core/request/errors.ts";
 import { bad, type Examined, type Finding, good, skipped, warning } from "./finding.ts";
 import { get } from "../../lib/http/node-http.ts";
 import { remoteFailure } from "../../lib/text/error-code.ts";
@@ -124,6 +125,45 @@ export async function checkListeners({ snapshot, timeoutMs }: Examined): Promise
       : portFinding("admin.listen", adminPlace, other, main),
     readyFinding(ready),
   ];
+}
+
+/**
+ * Asks a running Sallyport, in the way of nginx, whether an anonymous GET of / may pass: what proxies of `decisions.from` ask. The
+ * answer depends on the routes.
+ */
+export async function checkDecisions({ snapshot, timeoutMs }: Examined): Promise<Finding[]> {
+  const { decisions, server } = snapshot.configuration;
+  if (decisions === undefined || !decisions.http) return [];
+  const { listen, tls, ownPath } = server;
+  const path = `${ownPath}/decide`;
+  if (listen.port === 0) return [skipped("its port is unknown")];
+  try {
+    const headers = {
+      ...{ Host: "localhost", "X-Original-Method": "GET", "X-Original-URI": "/" },
+      "X-Forwarded-For": "192.0.2.1",
+    };
+    const asked = { ...options(listen, path, timeoutMs), headers, rejectUnauthorized: false };
+    const response = await answer((tls.mode === "off" ? get : getByHttps)(asked));
+    const body = await text(response);
+    return [decisionFinding(response.statusCode ?? 0, body.includes(NOT_FROM_HERE), path)];
+  } catch (error) {
+    return [skipped(`no Sallyport answers here (${remoteFailure(error)})`)];
+  }
+}
+
+const NOT_FROM_HERE = errorRow("network_denied").message;
+
+function decisionFinding(status: number, isStranger: boolean, path: string): Finding {
+  if (status === 403 && isStranger) {
+    return skipped("this machine may not ask: decisions.from does not name its address");
+  }
+  if ([200, 303, 401, 403, 404, 429].includes(status)) {
+    return good(`a question about an anonymous GET of / is answered: ${status}`);
+  }
+  return bad(
+    `a question about an anonymous GET of / got ${status}`,
+    `does ${path} reach this one?`,
+  );
 }
 
 /** Returns undefined for port 0, which means any port. */

@@ -1,10 +1,12 @@
 import { GateError } from "../../core/request/errors.ts";
-import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { ClientConnection, GateRequest } from "../../core/request/gate-request.ts";
 import { grpcTimeout, grpcTypeOf } from "../../core/request/grpc.ts";
 import type { IncomingRequest, OutgoingResponse } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { foldedName, headerValues } from "../../lib/http/header-values.ts";
 import type { Networks } from "../../lib/http/networks.ts";
+import { rememberedByName } from "../../lib/text/by-name.ts";
+import { declaresBody } from "../listener/discard-body.ts";
 import { interrupt } from "../listener/client-error.ts";
 import type { Answer, Question } from "../request/gate.ts";
 import { ambiguous, type Intake } from "../request/intake.ts";
@@ -55,23 +57,25 @@ const CHECK_PATH = "/envoy.service.auth.v3.Authorization/Check";
 /** The largest question over gRPC, in bytes. Envoy reads heads up to 60 KiB, and may add the beginning of the body. */
 const CHECK_BYTES = 128 * 1_024;
 
-/** What proxies call the parts of the original request. */
-const METHODS = ["x-forwarded-method", "x-original-method"];
-const [FORWARDED_METHOD = "", ORIGINAL_METHOD = ""] = METHODS;
-const TARGETS = ["x-forwarded-uri", "x-original-uri"];
-const [FORWARDED_URI = "", ORIGINAL_URI = ""] = TARGETS;
-const HOST = "x-forwarded-host";
-/** nginx's `$scheme://$http_host$request_uri`. */
-const URL_FIELD = "x-original-url";
+/** What proxies call the parts of the original request. `x-original-url` is nginx's `$scheme://$http_host$request_uri`. */
+const QUESTION = [
+  ...(["x-forwarded-method", "x-forwarded-uri", "x-forwarded-host"] as const),
+  ...(["x-original-method", "x-original-uri", "x-original-url"] as const),
+] as const;
+
+type Part = (typeof QUESTION)[number];
 
 /** Fields about the message that asks, not about the request: no route can compare them. */
-export const QUESTION_FIELDS: readonly string[] = [...METHODS, ...TARGETS, HOST, URL_FIELD];
+export const QUESTION_FIELDS: readonly string[] = QUESTION;
 
 /** Fields that a question does not pass on: they are about the message that asks. */
 export const NOT_OF_THE_REQUEST: ReadonlySet<string> = new Set([
-  ...QUESTION_FIELDS,
+  ...QUESTION,
   ...["host", "transfer-encoding"],
 ]);
+
+/** What a field of a question is. */
+type Kind = "of-request" | "of-message" | "forged" | "dropped" | Part;
 
 const ORIGINAL_URL = /^https?:\/\/([^/?#]+)(\/.*)$/i;
 /** What a request line can hold (RFC 9112 §3.2). */
@@ -90,6 +94,8 @@ export class Decisions {
   readonly #path: string;
   /** The spelling of each identity header, by its folded name. */
   readonly #spellings: ReadonlyMap<string, string>;
+  readonly #kindOf = rememberedByName((name) => this.#classify(name.toLowerCase()));
+  readonly #asking = new WeakMap<ClientConnection, boolean>();
 
   constructor(options: DecisionsOptions) {
     this.#options = options;
@@ -104,16 +110,18 @@ export class Decisions {
    * for any other message.
    */
   questionOf(message: IncomingRequest, response: OutgoingResponse): Question | undefined {
-    const { url = "", headers } = message;
-    const { length } = this.#path;
-    if (!this.#options.http || url.slice(0, length).toLowerCase() !== this.#path.toLowerCase()) {
-      return undefined;
-    }
+    const { url = "" } = message;
+    if (!this.#options.http) return undefined;
+    const path = this.#path;
+    const isOurs =
+      url.startsWith(path) || url.slice(0, path.length).toLowerCase() === path.toLowerCase();
+    if (!isOurs) return undefined;
     // Otherwise the next question could be the rest of a body that was declared and never sent.
-    const { "content-length": bytes = "0", "transfer-encoding": coding } = headers;
-    if (bytes !== "0" || coding !== undefined) response.shouldKeepAlive = false;
+    if (declaresBody(message)) response.shouldKeepAlive = false;
     return {
-      headers,
+      get headers() {
+        return message.headers;
+      },
       subject: (asks) => this.#requestIn(asks, message),
       yes: (permit) => this.#yes(permit),
       no: (answer) => answer,
@@ -135,8 +143,8 @@ export class Decisions {
     { id, connection, rawHeaders }: GateRequest,
     { incoming, response, transfer, rules }: RequestContext,
   ): Promise<Question> {
-    const { from, grpc, identityNames } = this.#options;
-    if (!from.has(connection.peer)) throw stranger();
+    const { grpc, identityNames } = this.#options;
+    if (!this.#mayAsk(connection)) throw stranger();
     const type = grpcTypeOf(incoming, incoming.headers["content-type"]);
     if (type === undefined || grpc === undefined) throw new GateError("no_route");
     const ms = grpcTimeout(rawHeaders);
@@ -162,11 +170,25 @@ export class Decisions {
    * the request has more than one reading.
    */
   #requestIn(question: GateRequest, message: IncomingRequest): GateRequest {
-    if (!this.#options.from.has(question.connection.peer)) throw stranger();
-    const { rawHeaders, id } = question;
-    this.#refuseForged(message.rawHeaders);
-    const { host, ...parts } = this.#partsOf(question, message.url ?? "");
-    return this.#read({ ...parts, rawHeaders: aboutRequest(rawHeaders, host) }, message, id);
+    if (!this.#mayAsk(question.connection)) throw stranger();
+    const said = new Map<Part, string>();
+    const fields: string[] = [];
+    const { rawHeaders } = message;
+    for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+      const name = rawHeaders[i] ?? "";
+      const value = rawHeaders[i + 1] ?? "";
+      const kind = this.#kindOf(name);
+      if (kind === "of-request") fields.push(name, value);
+      else if (kind === "forged") throw ambiguous("header");
+      else if (kind === "dropped") throw new GateError("underscore_header");
+      else if (kind !== "of-message") {
+        if ((said.get(kind) ?? value) !== value) throw ambiguous("header");
+        said.set(kind, value);
+      }
+    }
+    const { host, ...parts } = this.#partsOf(question, message.url ?? "", said);
+    if (host !== "") fields.push("Host", host);
+    return this.#read({ ...parts, rawHeaders: fields }, message, question.id);
   }
 
   #read(
@@ -188,21 +210,28 @@ export class Decisions {
     const identity = this.#options.identityOf(permit);
     for (let i = 0; i + 1 < identity.length; i += 2) {
       // Some proxies copy no empty field over that of the client.
+      if (identity[i + 1] !== "") continue;
       const isSent = headerValues(rawHeaders, identity[i]?.toLowerCase() ?? "").length > 0;
-      if (identity[i + 1] === "" && isSent) throw ambiguous("header");
+      if (isSent) throw ambiguous("header");
     }
     const fields = ["Content-Length", "0", "Cache-Control", "no-store", "X-Request-Id", requestId];
     return { status: 200, body: "", close: false, headers: [...fields, ...identity] };
   }
 
-  #partsOf({ rawHeaders, method, authority }: GateRequest, url: string) {
-    const original = originalUrl(rawHeaders);
-    const methods = valuesOf(METHODS, rawHeaders);
-    const has = (name: string): boolean => headerValues(rawHeaders, name).length > 0;
+  #partsOf(
+    { method, authority }: GateRequest,
+    url: string,
+    said: ReadonlyMap<Part, string>,
+  ): Pick<AskedRequest, "method" | "target"> & { readonly host: string } {
+    const written = said.get("x-original-url");
+    const original = written === undefined ? undefined : ORIGINAL_URL.exec(written);
+    if (original === null) throw ambiguous("target");
+    const [, urlHost, urlTarget] = original ?? [];
+    const [forwarded, ofNginx] = [said.get("x-forwarded-uri"), said.get("x-original-uri")];
     const named = {
-      method: agreed("header", methods),
-      target: agreed("target", [...valuesOf(TARGETS, rawHeaders), ...(original?.target ?? [])]),
-      host: agreed("host", [...headerValues(rawHeaders, HOST), ...(original?.host ?? [])]),
+      method: agreed("header", said.get("x-forwarded-method"), said.get("x-original-method")),
+      target: agreed("target", agreed("target", forwarded, ofNginx), urlTarget),
+      host: agreed("host", said.get("x-forwarded-host"), urlHost),
     };
     const behind = this.#behind(url);
     if (behind !== undefined) {
@@ -212,16 +241,17 @@ export class Decisions {
       if ((named.target ?? behind) !== behind) throw ambiguous("target");
       return { method, target: behind, host: authority };
     }
-    const ways = [has(FORWARDED_URI), has(ORIGINAL_URI), original !== undefined];
-    const [isForwarded, isOfNginx] = ways;
-    const isComplete = isForwarded
-      ? has(FORWARDED_METHOD) && has(HOST)
-      : has(ORIGINAL_METHOD) && (!isOfNginx || (named.host ?? authority) === authority);
+    const ways = [forwarded, ofNginx, urlTarget].filter((target) => target !== undefined);
+    const isComplete =
+      forwarded === undefined
+        ? said.has("x-original-method") &&
+          (ofNginx === undefined || (named.host ?? authority) === authority)
+        : said.has("x-forwarded-method") && said.has("x-forwarded-host");
     // Of two ways, one may be the client's.
-    if (ways.filter(Boolean).length > 1) throw ambiguous("target");
-    if (named.target === undefined || named.method === undefined || !isComplete) {
+    if (named.method === undefined || named.target === undefined || !isComplete) {
       throw ambiguous("target");
     }
+    if (ways.length > 1) throw ambiguous("target");
     return { method: named.method, target: named.target, host: named.host ?? authority };
   }
 
@@ -232,19 +262,29 @@ export class Decisions {
     return behind.startsWith("/") ? behind : undefined;
   }
 
+  /** Whether the peer of a connection may ask. */
+  #mayAsk(connection: ClientConnection): boolean {
+    const known = this.#asking.get(connection);
+    if (known !== undefined) return known;
+    const may = this.#options.from.has(connection.peer);
+    this.#asking.set(connection, may);
+    return may;
+  }
+
   /**
-   * Refuses what would not reach a backend through us, but does through the proxy that asks: fields that identify the caller in
+   * Finds what would not reach a backend through us, but does through the proxy that asks: fields that identify the caller in
    * another spelling or for other products, fields that change the method or the path, and those that our policy drops.
    */
-  #refuseForged(rawHeaders: readonly string[]): void {
+  #classify(name: string): Kind {
     const { isForged, dropsUnderscores } = this.#options;
-    for (let i = 0; i < rawHeaders.length; i += 2) {
-      const name = (rawHeaders[i] ?? "").toLowerCase();
-      if (dropsUnderscores && name.includes("_")) throw new GateError("underscore_header");
-      const folded = foldedName(name);
-      const spelling = this.#spellings.get(folded);
-      if (spelling === undefined ? isForged(folded) : spelling !== name) throw ambiguous("header");
-    }
+    const part = QUESTION.find((each) => each === name);
+    if (part !== undefined) return part;
+    if (NOT_OF_THE_REQUEST.has(name)) return "of-message";
+    if (dropsUnderscores && name.includes("_")) return "dropped";
+    const folded = foldedName(name);
+    const spelling = this.#spellings.get(folded);
+    const isOther = spelling === undefined ? isForged(folded) : spelling !== name;
+    return isOther ? "forged" : "of-request";
   }
 }
 
@@ -252,36 +292,12 @@ function stranger(): GateError {
   return new GateError("network_denied", { reason: "network_denied" });
 }
 
-function valuesOf(names: readonly string[], rawHeaders: readonly string[]): string[] {
-  return names.flatMap((name) => headerValues(rawHeaders, name));
-}
-
-/** Returns the value on which all agree; undefined if there is none. @throws GateError `bad_request` */
+/** Returns the value that is there, on which both agree. @throws GateError `bad_request` */
 function agreed(
   what: "header" | "host" | "target",
-  [first, ...others]: readonly string[],
+  one: string | undefined,
+  other: string | undefined,
 ): string | undefined {
-  if (others.some((other) => other !== first)) throw ambiguous(what);
-  return first;
-}
-
-/** @throws GateError `bad_request` */
-function originalUrl(
-  rawHeaders: readonly string[],
-): { readonly host: string[]; readonly target: string[] } | undefined {
-  const url = agreed("target", headerValues(rawHeaders, URL_FIELD));
-  if (url === undefined) return undefined;
-  const [, host, target] = ORIGINAL_URL.exec(url) ?? [];
-  if (host === undefined || target === undefined) throw ambiguous("target");
-  return { host: [host], target: [target] };
-}
-
-/** Returns the headers of the request, with its host. */
-function aboutRequest(rawHeaders: readonly string[], host: string): string[] {
-  const fields = host === "" ? [] : ["Host", host];
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? "";
-    if (!NOT_OF_THE_REQUEST.has(name.toLowerCase())) fields.push(name, rawHeaders[i + 1] ?? "");
-  }
-  return fields;
+  if (one !== undefined && other !== undefined && one !== other) throw ambiguous(what);
+  return one ?? other;
 }

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { headerValues } from "../../lib/http/header-values.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 
 /** How long a client may take to read the last response, in milliseconds. */
@@ -29,8 +30,15 @@ const MAX_DISCARDED_BYTES = 1024 * 1024;
 const DISCARD_TIMEOUT_MS = 1_000;
 
 /** Whether a body is small enough to discard, judging by its Content-Length. */
-export function isDiscardable({ headers }: IncomingRequest): boolean {
-  return Number(headers["content-length"] ?? 0) <= MAX_DISCARDED_BYTES;
+export function isDiscardable({ rawHeaders }: IncomingRequest): boolean {
+  return Number(headerValues(rawHeaders, "content-length")[0] ?? 0) <= MAX_DISCARDED_BYTES;
+}
+
+/** Whether a request has a body, judging by its head (RFC 9112 §6.3). Node's `headers` would cost as much as all of it. */
+export function declaresBody({ rawHeaders, hasBody }: IncomingRequest): boolean {
+  if (hasBody !== undefined) return hasBody;
+  if (headerValues(rawHeaders, "transfer-encoding").length > 0) return true;
+  return headerValues(rawHeaders, "content-length").some((length) => length !== "0");
 }
 
 /**
@@ -73,6 +81,8 @@ export function discardUnreadBody(request: IncomingRequest): void {
     abandon(request);
     return;
   }
+  // It will be complete when Node has read on.
+  if (!declaresBody(request)) return;
   void discardBody(request).then((whole) => {
     if (!whole) abandon(request);
   });

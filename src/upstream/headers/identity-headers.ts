@@ -71,18 +71,25 @@ export function identityAnswers(
   const all = [subject, groups, issuer, ...Object.keys(claims), assertions?.header];
   // What another proxy has shown of itself says nothing of its client.
   const every = [...all, CLIENT_SUBJECT_HEADER].filter((name) => name !== undefined);
-  const identityOf = ({ identity, route }: Permit): readonly string[] => {
+  const nobody = every.flatMap((name) => [name, ""]);
+  /** All requests with a cached token share one identity. */
+  const answers = new WeakMap<Identity, readonly string[]>();
+  const answerFor = (identity: Identity): readonly string[] => {
+    const headers = identityHeaders(names, identity);
     const known = new Map<string, string>();
-    if (identity !== undefined) {
-      const headers = identityHeaders(names, identity);
-      for (let i = 0; i + 1 < headers.length; i += 2) {
-        known.set(headers[i] ?? "", headers[i + 1] ?? "");
-      }
-      if (route.assertion === true && assertions !== undefined) {
-        known.set(assertions.header, assertions.for(identity));
-      }
-    }
+    for (let i = 0; i + 1 < headers.length; i += 2)
+      known.set(headers[i] ?? "", headers[i + 1] ?? "");
     return every.flatMap((name) => [name, known.get(name) ?? ""]);
+  };
+  const identityOf = ({ identity, route }: Permit): readonly string[] => {
+    if (identity === undefined) return nobody;
+    let known = answers.get(identity);
+    if (known === undefined) answers.set(identity, (known = answerFor(identity)));
+    if (route.assertion !== true || assertions === undefined) return known;
+    const assertion = assertions.for(identity);
+    return known.map((text, at) =>
+      at % 2 === 1 && known[at - 1] === assertions.header ? assertion : text,
+    );
   };
   return { identityNames: every, identityOf };
 }

@@ -28,7 +28,7 @@ it("an answered request over TLS does not survive a young-generation collection"
   await using gate = await startSallyport({ target: `http://127.0.0.1:${backend.port}`, flags });
   const { port, ca, token } = gate;
   const before = afterCollections(gate.lines()).length;
-  await sendCounted({ port, ca, token, inCookie: false, requests: REQUESTS });
+  await sendCounted({ port, ca, token, instead: undefined, requests: REQUESTS });
   const sizes = afterCollections(gate.lines()).slice(before);
   expect(sizes.length).toBeGreaterThan(20);
   let grown = 0;
