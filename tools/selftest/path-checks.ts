@@ -65,6 +65,7 @@ export function pathChecks(target: Target, writer: RequestWriter = HTTP1): Check
     ...STEPS.map(([name, step]) =>
       fromPublic(name, (mark) => `${publicPath}${step.repeat(depth)}${base.slice(1)}${mark}`),
     ),
+    askedAs(target, writer),
     fromPublic("neighbour", (mark) => `${publicPath.slice(0, -1)}x/${mark}`),
     ...STEPS.map(([name, step]) =>
       withToken(name, (mark) => `${protectedPath(target, mark, "a/")}${step}b`),
@@ -75,6 +76,43 @@ export function pathChecks(target: Target, writer: RequestWriter = HTTP1): Check
     ...suffixChecks(target, writer),
     queryCheck(target, writer),
   ];
+}
+
+/** The fields by which proxies name the request when they ask another program whether it may pass, in each way. */
+const QUESTIONS: readonly (readonly [
+  name: string,
+  fields: (path: string, host: string) => readonly string[],
+])[] = [
+  ["x-original-uri", (path) => ["X-Original-Method: GET", `X-Original-URI: ${path}`]],
+  [
+    "x-original-url",
+    (path, host) => ["X-Original-Method: GET", `X-Original-URL: https://${host}${path}`],
+  ],
+  [
+    "x-forwarded-uri",
+    (path, host) => [
+      "X-Forwarded-Method: GET",
+      `X-Forwarded-Uri: ${path}`,
+      `X-Forwarded-Host: ${host}`,
+    ],
+  ],
+  ["x-rewrite-url", (path) => [`X-Rewrite-URL: ${path}`]],
+  ["x-envoy-original-path", (path) => [`X-Envoy-Original-Path: ${path}`]],
+];
+
+/** A client without a token names a public path in such fields, for a protected one: what asks may pass them on. */
+function askedAs(target: Target, { get }: RequestWriter): Check {
+  const { publicPath = "/", host } = target;
+  return {
+    name: "path/public-by-question",
+    tries: QUESTIONS.map(([what, fields]) => ({
+      what,
+      bytes: (mark) =>
+        get(target, protectedPath(target, mark), fields(`${publicPath}${mark}`, host)),
+    })),
+    expectation: refusedOrUnauthorized,
+    skip: target.publicPath === undefined ? "--public is not set" : undefined,
+  };
 }
 
 /** Paths that end with the suffix (`end`, such as `.css`) for one server and not for another; `path` is protected. */
