@@ -8,6 +8,7 @@ import { shared } from "./sections/shared-section.ts";
 import { version } from "./sections/version-section.ts";
 import { browser, browserSection } from "./sections/browser-section.ts";
 import { decisions, decisionsSection } from "./sections/decisions-section.ts";
+import { metadataSection } from "./sections/metadata-section.ts";
 import { identity } from "./sections/identity-section.ts";
 import { corsSection } from "./sections/cors-section.ts";
 import { authorization } from "./sections/authorization-section.ts";
@@ -45,6 +46,7 @@ function fileSchema() {
     version: version.schema().exactOptional(),
     browser: browserSection().exactOptional(),
     decisions: decisionsSection().exactOptional(),
+    metadata: metadataSection().exactOptional(),
     identity: identity.schema(),
     cors: corsSection()
       .exactOptional()

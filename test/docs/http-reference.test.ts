@@ -22,7 +22,7 @@ test("exactly the existing errors are listed", () => {
 
 test.each(codes)("%s is listed with its actual response", (code) => {
   const row = rows.find((each) => codeIn(each["word"]) === code);
-  const { status, headers, body } = errorAnswer(new GateError(code), 1, "r-1", "…");
+  const { status, headers, body } = errorAnswer(new GateError(code), 1, "r-1", { realm: "…" });
   const { message } = JSON.parse(String(body)) as { message: string };
   expect(row).toMatchObject({ status: String(status), message });
   expect(codesIn(row?.["headers"]).toSorted()).toEqual(

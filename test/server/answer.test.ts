@@ -40,12 +40,9 @@ describe("an envelope", () => {
 
 describe.each(CODES)("the response to %s", (code) => {
   const row = errorRow(code);
-  const answer = errorAnswer(
-    new GateError(code, { reason: "throttled_global" }),
-    7,
-    "r",
-    "realm-1",
-  );
+  const answer = errorAnswer(new GateError(code, { reason: "throttled_global" }), 7, "r", {
+    realm: "realm-1",
+  });
   const headers = headersOf(answer);
 
   test("is the envelope without the reason", () => {
@@ -76,13 +73,13 @@ test.each([
   ["forbidden", 'Bearer realm="realm-1", error="insufficient_scope"'],
   ["bad_credentials", undefined],
 ] as const)("the challenge of %s is %s", (code, challenge) => {
-  const headers = headersOf(errorAnswer(new GateError(code), 7, "r", "realm-1"));
+  const headers = headersOf(errorAnswer(new GateError(code), 7, "r", { realm: "realm-1" }));
   expect(headers.get("www-authenticate")).toBe(challenge);
 });
 
 test("a response contains its details: seconds rounded up, methods, another message", () => {
   const details = { retryAfter: 1.2, allow: "GET, HEAD", message: "The field x must be a string" };
-  const answer = errorAnswer(new GateError("login_throttled", details), 7, "r", "x");
+  const answer = errorAnswer(new GateError("login_throttled", details), 7, "r", { realm: "x" });
   expect(headersOf(answer).get("retry-after")).toBe("2");
   expect(headersOf(answer).get("allow")).toBe("GET, HEAD");
   expect(JSON.parse(String(answer.body))).toMatchObject({ message: details.message });
@@ -93,15 +90,21 @@ describe("sending", () => {
   const sent: number[] = [];
   const answers: Record<string, (message: IncomingMessage, response: TrackedResponse) => void> = {
     "/kept": (message, response) => {
-      sent.push(send(errorAnswer(new GateError("no_route"), 7, "r", "x"), message, response));
+      sent.push(
+        send(errorAnswer(new GateError("no_route"), 7, "r", { realm: "x" }), message, response),
+      );
     },
     "/closing": (message, response) => {
-      sent.push(send(errorAnswer(new GateError("bad_request"), 7, "r", "x"), message, response));
+      sent.push(
+        send(errorAnswer(new GateError("bad_request"), 7, "r", { realm: "x" }), message, response),
+      );
     },
     "/twice": (message, response) => {
       response.writeHead(200, { "Content-Length": 2 });
       response.end("ok");
-      sent.push(send(errorAnswer(new GateError("internal"), 7, "r", "x"), message, response));
+      sent.push(
+        send(errorAnswer(new GateError("internal"), 7, "r", { realm: "x" }), message, response),
+      );
     },
   };
   beforeAll(async () => {

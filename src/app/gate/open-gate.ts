@@ -47,7 +47,7 @@ import {
   observeCheck as observe,
 } from "./remote-checks.ts";
 import type { GateOptions } from "./gate-options.ts";
-import { decisionsFor, sessionsFor } from "./own-addresses.ts";
+import { decisionsFor, metadataFor, sessionsFor } from "./own-addresses.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { ObserveCheck } from "../../tokens/remote/token-check-kinds.ts";
 import type { Configuration } from "../../config/configuration.ts";
@@ -116,6 +116,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const isOwn = ownPathsOf(configuration);
   const sessions = sessionsFor(options);
   const fields = sessions?.end;
+  const metadata = metadataFor(configuration);
   const logout = logoutEndpoint({ issuer, revoke: options.logOut, tokenFrom, fields });
   const findRoute = createRouteTable(
     routes.map((route) => withAuthorizer(route, authorizers)),
@@ -134,6 +135,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
       ...(revocation.logout ? [logout] : []),
       ...(sessions?.endpoints ?? []),
       ...(configuration.tokens.jwks.publish ? [keySet] : []),
+      ...(metadata?.endpoints ?? []),
     ]),
     findRoute: (request) => (isOwn(request.matchPath) ? undefined : findRoute(request)),
     nowhere: { auth: "required", tokenFrom: sessions && tokenFrom },
@@ -143,6 +145,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     letPass,
     forwarder: configuration.decisions?.only === true ? undefined : kept.forwarder.value,
     sessions,
+    metadata,
     decisions: decisionsFor(options),
     accessFields: accessFieldsOf(configuration),
     release: () => leased.release(),

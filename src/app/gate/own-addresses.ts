@@ -5,6 +5,7 @@ import { identityAnswers } from "../../upstream/headers/identity-headers.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
 import { hostMatcher } from "../../policy/route-table.ts";
 import { Sessions } from "../../server/browser/sessions.ts";
+import { ResourceMetadata } from "../../server/endpoints/resource-metadata.ts";
 import { Decisions, QUESTION_FIELDS } from "../../server/decisions/decisions.ts";
 import { UNMETERED } from "../../server/listener/reading/fair-reading.ts";
 import { ambiguous, createIntake } from "../../server/request/intake.ts";
@@ -62,6 +63,33 @@ function grpcFor(configuration: Configuration, assertions: Assertions | undefine
   const isOfProxy = (name: string): boolean =>
     belongsToProxy(name) && name !== "sec-websocket-protocol";
   return { module, headersFor, isOfProxy };
+}
+
+/** Returns what programs read to get a token, if `metadata` is configured. */
+export function metadataFor({
+  metadata,
+  routes,
+  tokens,
+}: Configuration): ResourceMetadata | undefined {
+  if (metadata === undefined) return undefined;
+  const { resource, name, documentation } = metadata;
+  const places = routes.flatMap(({ tokenFrom = [] }) => tokenFrom);
+  const paths = routes.map((route): [string, readonly string[]] => {
+    const { all = [], any = [] } = route.require?.scopes ?? {};
+    const path = "path" in route ? route.path : "exact" in route ? route.exact : "";
+    return [path, [...all, ...any]];
+  });
+  const scopes = Map.groupBy(paths, ([path]) => path);
+  return new ResourceMetadata({
+    resource,
+    name,
+    documentation,
+    authorizationServers: tokens.trusted
+      .filter((trusted) => trusted.tokenReview === undefined && URL.canParse(trusted.issuer))
+      .map(({ issuer }) => issuer),
+    methods: places.some((place) => "query" in place) ? ["header", "query"] : ["header"],
+    paths: new Map([...scopes].map(([path, each]) => [path, each.flatMap(([, list]) => list)])),
+  });
 }
 
 /** Returns what people with browsers get, if they sign in here. */

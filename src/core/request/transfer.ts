@@ -30,6 +30,8 @@ export class Transfer {
   cors: CorsFields | undefined;
   /** Whether the URL may contain a token, which browsers must not repeat in `Referer`. */
   noReferrer = false;
+  /** The address that challenges name (RFC 9728 §5.1); undefined for none. */
+  resourceMetadata: string | undefined;
   /** What another proxy asks about the request, which it forwards itself; undefined if it is to be forwarded here. */
   question: Question | undefined;
   /** The WebSocket that the request has opened. */

@@ -4,6 +4,7 @@ import { AggregatorRegistry } from "prom-client";
 export const OWN_ROUTES: readonly string[] = [
   ...["authenticate", "logout", "version", "jwks", "preflight", "none"],
   ...["sign_in", "sign_in_provider", "sign_out", "browser_session", "provider_logout"],
+  "resource_metadata",
 ];
 
 /** The result of `Metrics.json()`. */

@@ -44,7 +44,7 @@ function refuseSocket(
   observer.requestStarted();
   const id = options.nextId();
   const requestId = requestIdOf(undefined, id);
-  const answer = errorAnswer(error, id, requestId, rules.current.realm);
+  const answer = errorAnswer(error, id, requestId, rules.current);
   const { status } = answer;
   const reason = error.reason ?? error.code;
   // Before the end of the connection, after which its properties are unknown.
@@ -215,7 +215,10 @@ function afterPendingResponses(
 /** Ends the current request, and responds to it in place of its handler. */
 export function interrupt(error: GateError, response: TrackedOutgoing, realm: string): void {
   const requestId = requestIdOf(response.req.headers["x-request-id"], response.id);
-  const refusal = errorAnswer(error, response.id, requestId, realm);
+  const refusal = errorAnswer(error, response.id, requestId, {
+    realm,
+    resourceMetadata: response.transfer?.resourceMetadata,
+  });
   const answer = response.transfer?.question?.no(refusal) ?? forGrpc(refusal, error, response.req);
   response.interruption ??= error.reason ?? error.code;
   response.transfer?.exchange?.cancel();

@@ -9,6 +9,7 @@ import type { TokenPlaces } from "../../core/request/token-place.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import type { Forwarder } from "../../upstream/forward.ts";
+import type { ResourceMetadata } from "../endpoints/resource-metadata.ts";
 import type { Cors } from "../endpoints/cors.ts";
 import type { Decisions } from "../decisions/decisions.ts";
 import type { Sessions } from "../browser/sessions.ts";
@@ -46,6 +47,8 @@ export interface Gate {
   readonly forwarder: Forwarder | undefined;
   /** What people with browsers get; undefined if everybody gets the envelope. */
   readonly sessions: Sessions | undefined;
+  /** Undefined if challenges say nothing of where to get a token. */
+  readonly metadata: Pick<ResourceMetadata, "addressFor"> | undefined;
   /** Answers other proxies; undefined if none may ask. */
   readonly decisions: Decisions | undefined;
   /** Undefined if access lines have no additional fields. */

@@ -129,6 +129,8 @@ export class Pipeline {
       if (transfer.question !== undefined) request = transfer.question.subject(request);
       context.request = request;
       context.requestId = request.requestId;
+      const { metadata } = context.gate;
+      if (metadata !== undefined) transfer.resourceMetadata = metadata.addressFor(request);
       let decision = decide(request, context);
       while (decision instanceof Promise) {
         const { ruling } = rules;
@@ -219,7 +221,10 @@ export class Pipeline {
       return;
     }
     context.requestId ||= requestIdOf(incoming.headers["x-request-id"], id);
-    const refusal = errorAnswer(error, id, context.requestId, context.rules.realm);
+    const refusal = errorAnswer(error, id, context.requestId, {
+      realm: context.rules.realm,
+      resourceMetadata: transfer.resourceMetadata,
+    });
     const { question } = transfer;
     const page = context.gate.sessions?.pageOf(refusal, error, context);
     const own = page ?? (question === undefined ? forGrpc(refusal, error, incoming) : refusal);

@@ -44,16 +44,23 @@ export function envelopeAnswer(
   };
 }
 
+/** What challenges say besides the error. */
+interface ChallengeParameters {
+  readonly realm: string;
+  /** The address of the protected resource metadata (RFC 9728 §5.1). */
+  readonly resourceMetadata?: string | undefined;
+}
+
 /** Makes the answer for an error, by the table of errors. */
 export function errorAnswer(
   error: GateError,
   id: number,
   requestId: string,
-  realm: string,
+  said: ChallengeParameters,
 ): Answer {
   const row = errorRow(error.code);
   const extra: string[] = [];
-  if (row.challenge) extra.push("WWW-Authenticate", challenge(error, realm));
+  if (row.challenge) extra.push("WWW-Authenticate", challenge(error, said));
   if (row.proxyStatus !== undefined) {
     extra.push("Proxy-Status", `${PRODUCT}; error=${row.proxyStatus}`);
   }
@@ -65,12 +72,17 @@ export function errorAnswer(
 }
 
 /** Has no `error` if no token was sent (RFC 6750 §3). */
-function challenge({ code, scope, description }: GateError, realm: string): string {
+function challenge(
+  { code, scope, description }: GateError,
+  { realm, resourceMetadata }: ChallengeParameters,
+): string {
   const { bearerError } = errorRow(code);
   const error = bearerError === undefined ? "" : `, error="${bearerError}"`;
   const needed = scope === undefined ? "" : `, scope="${scope}"`;
   const described = description === undefined ? "" : `, error_description="${description}"`;
-  return `Bearer realm="${realm}"${error}${described}${needed}`;
+  const metadata =
+    resourceMetadata === undefined ? "" : `, resource_metadata="${resourceMetadata}"`;
+  return `Bearer realm="${realm}"${error}${described}${needed}${metadata}`;
 }
 
 /** Fields about the body, which the answer to a gRPC call does not have. */
