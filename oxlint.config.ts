@@ -58,7 +58,7 @@ const DOORS: Record<string, readonly string[]> = {
   pino: ["observe/"],
   "@opentelemetry": ["observe/"],
   zod: ["config/"],
-  yaml: ["config/", "lib/files/positioned-yaml.ts", "tools/migrate/"],
+  yaml: ["config/", "lib/files/positioned-yaml.ts", "tools/migrate/", "tools/api-key/"],
   "smol-toml": ["tools/migrate/"],
   bcryptjs: ["credentials/"],
   ldapts: ["credentials/"],
@@ -75,6 +75,7 @@ const FOR_TOOLS = ["lib/**", "cli/command.ts", "cli/arguments.ts", "cli/terminal
 
 /** The folders of `tools/`, and what else of src each of them may import. */
 const TOOLS: Record<string, readonly string[]> = {
+  "api-key": ["config/load.ts", "tokens/api-keys/api-key-file.ts"],
   completion: [],
   demo: [
     "cli/serving/**",

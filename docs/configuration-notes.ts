@@ -225,6 +225,25 @@ users:
     disabled: true
 \`\`\`
 
+## The file of API keys
+
+\`sallyport api-key create ci --groups deploy --scopes orders:read --expires 90d\` adds an entry and prints the key, once. It has 256 random
+bits, so a plain SHA-256 is enough. Changes of the file are in force within a second, also for what runs; a broken file changes nothing.
+The maximum is 1 MiB. In the log, \`subject\` names the caller, and \`log.fields: { api_key: "claim:api_key" }\` the key. Routes that take
+one have \`tokenFrom: [{ header: Authorization }, { apiKey: X-API-Key }]\`; with \`{ apiKey: Authorization }\` it is \`Bearer sp_…\`.
+
+\`\`\`yaml
+# api-keys.yaml
+keys:
+  ci:
+    hash: sha256:38650e417885b3e12b809f7654cfb3a0fe4086a7f84f1d994a550f6a18fc1272
+    subject: ci                       # default: the name
+    groups: [deploy]
+    scopes: ["orders:read"]
+    expires: 2027-02-22T10:00:00Z     # default: never
+    disabled: false
+\`\`\`
+
 ## A larger configuration
 
 \`\`\`yaml

@@ -204,7 +204,7 @@ class ThreadTraffic implements Traffic {
     listener.change(same ? { ...next.listening, tls: undefined } : next.listening);
     this.#options.buffered.setLimit(next.configuration.server.limits.bufferedBytes);
     generations.replace(next);
-    if (decidesOtherwise(current.configuration, next.configuration)) this.reconsiderSoon();
+    if (decidesOtherwise(current, next)) this.reconsiderSoon();
     trustedKeys.refresh();
   }
 

@@ -10,7 +10,7 @@ import { pathWords, type Route } from "../core/route/route.ts";
 import { systemClock } from "../lib/clock.ts";
 import { bySpecificity } from "../policy/route-table.ts";
 import { accessPolicyWords } from "../policy/authorize.ts";
-import { NOWHERE } from "../config/sections/routes-section.ts";
+import { NOWHERE } from "../config/sections/routes/routes-section.ts";
 import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,

@@ -58,6 +58,10 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
       summary: "print the hash of a password, for a users file",
       load: async () => (await import("./hash-password.ts")).hashPassword,
     },
+    "api-key": {
+      summary: "make an API key for a program",
+      load: async () => (await import("@sallyport/api-key")).apiKey,
+    },
     keys: {
       summary: "generate, list, rotate and retire signing keys",
       load: async () => (await import("@sallyport/keys")).keys,

@@ -6,13 +6,14 @@ import { users } from "./sections/users-section.ts";
 import { tokens } from "./sections/tokens-section.ts";
 import { shared } from "./sections/shared-section.ts";
 import { version } from "./sections/version-section.ts";
+import { apiKeys, apiKeysSection } from "./sections/api-keys-section.ts";
 import { browser, browserSection } from "./sections/browser-section.ts";
 import { decisions, decisionsSection } from "./sections/decisions-section.ts";
 import { metadataSection } from "./sections/metadata-section.ts";
 import { identity } from "./sections/identity-section.ts";
 import { corsSection } from "./sections/cors-section.ts";
 import { authorization } from "./sections/authorization-section.ts";
-import { networksSection, NOWHERE, routes } from "./sections/routes-section.ts";
+import { networksSection, NOWHERE, routes } from "./sections/routes/routes-section.ts";
 import { upstreams } from "./sections/upstreams-section.ts";
 import { log } from "./sections/log-section.ts";
 import type { Section } from "./written.ts";
@@ -27,6 +28,7 @@ export const SECTIONS: readonly Section[] = [
   version,
   browser,
   decisions,
+  apiKeys,
   identity,
   authorization,
   routes,
@@ -46,6 +48,7 @@ function fileSchema() {
     version: version.schema().exactOptional(),
     browser: browserSection().exactOptional(),
     decisions: decisionsSection().exactOptional(),
+    apiKeys: apiKeysSection(),
     metadata: metadataSection().exactOptional(),
     identity: identity.schema(),
     cors: corsSection()
@@ -72,18 +75,22 @@ export function configurationSchema() {
 function buildSchema() {
   return fileSchema().transform(({ routes, tokens, ...rest }) => ({
     ...rest,
-    tokens: { ...tokens, revocation: withLogout(tokens.revocation, rest.browser !== undefined) },
+    tokens: { ...tokens, revocation: withLogout(tokens.revocation, rest) },
     routes: routes?.map((route) => withNetworks(route, rest.networks)) ?? [
       everythingTo(Object.keys(rest.upstreams)[0] ?? NOWHERE),
     ],
   }));
 }
 
-/** Who signs in with a browser signs out, too. */
+/** Who signs in with a browser signs out, too, and the identity of an API key can be revoked. */
 function withLogout<Revocation extends { logout?: boolean }>(
   revocation: Revocation,
-  preset: boolean,
+  {
+    browser: people,
+    apiKeys: keys,
+  }: { readonly browser?: object; readonly apiKeys: readonly object[] },
 ): Revocation & { logout: boolean } {
+  const preset = people !== undefined || keys.length > 0;
   return { ...revocation, logout: revocation.logout ?? preset };
 }
 

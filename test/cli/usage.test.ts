@@ -15,6 +15,7 @@ const COMMANDS = [
   "explain",
   "token",
   "hash-password",
+  "api-key",
   "keys",
   "healthcheck",
   "top",

@@ -9,6 +9,7 @@ describe("a valid file", () => {
     const { configuration } = await load(SMALLEST);
     expect(configuration).toEqual({
       authorization: {},
+      apiKeys: [],
       server: {
         listen: { host: "0.0.0.0", port: 8443 },
         tls: { mode: "off" },

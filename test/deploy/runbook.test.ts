@@ -130,6 +130,7 @@ describe("messages of the log", () => {
 describe("refusals to start", () => {
   const PLACES = [
     "src/app/{from-files,gate/sign-ins}.ts",
+    "src/core/positioned-file.ts",
     "src/cli/serving/serve.ts",
     "src/config/**/*.ts",
     // All but new-hash.ts, which refuses passwords, not starts.
@@ -138,13 +139,14 @@ describe("refusals to start", () => {
     "src/credentials/stores/{remote/store-access,sql/sqlite-store,ldap/ldap-store}.ts",
     "src/lib/files/positioned-yaml.ts",
     "src/server/tls/{certificate,tls-listener}.ts",
+    "src/tokens/api-keys/api-key-file.ts",
     "src/tokens/keys/{key-directory,watched-keys}.ts",
     "src/tokens/revocation/{journal,revocation-service,revocation-kinds}.ts",
     "src/tokens/trusted/trusted-keys.ts",
   ];
   /** Warnings and parts of messages: types, positions, suggestions, and the end of `this is not a usable key: …`. */
   const PARTS =
-    /^(?:did you mean|put it in (?:quotes|brackets)|leave the path out|a list$|true or false|a whole number|a mapping of|the configuration$|Sallyport configuration|environment variable|flag | from \$\{said|the file$|a user$|not a regular file|larger than|\$\{path\} is not of|it cannot be read|unknown error|the route \$|\$\{method\}|is public$|needs no token$|refuses nobody|needs a \$|rewrite to a path|choose a host |if this is intended|%2A|write \$|for this one path|exact takes one| \(kind \$|the certificate$|certificate \$\{index \+ 1\} of \$\{chain|\$\{name\} (?:is not issued|is not valid before|has ended at|ends in)|or the directory hides|no entry below|there are no entries yet|the store is closed|an earlier query|a regular expression goes|a path is a prefix|make one with|name it with|in \$\{process|users: \{ NAME|chmod |add a private key|a key verifies what it signs|The issuer \$\{each|error \$\{error|stops at once|\$\{directory\}: |choose another with|is taken by another|is not an address of|cannot be listened on|\$\{file\}: )/;
+    /^(?:did you mean|put it in (?:quotes|brackets)|leave the path out|a list$|true or false|a whole number|a mapping of|the configuration$|Sallyport configuration|environment variable|flag | from \$\{said|the file$|a user$|an API key$|not a regular file|larger than|\$\{path\} is not of|it cannot be read|unknown error|the route \$|\$\{method\}|is public$|needs no token$|refuses nobody|needs a \$|rewrite to a path|choose a host |if this is intended|%2A|write \$|for this one path|exact takes one| \(kind \$|the certificate$|certificate \$\{index \+ 1\} of \$\{chain|\$\{name\} (?:is not issued|is not valid before|has ended at|ends in)|or the directory hides|no entry below|there are no entries yet|the store is closed|an earlier query|a regular expression goes|a path is a prefix|make one with|name it with|in \$\{process|users: \{ NAME|chmod |add a private key|a key verifies what it signs|The issuer \$\{each|error \$\{error|stops at once|\$\{directory\}: |choose another with|is taken by another|is not an address of|cannot be listened on|\$\{file\}: )/;
   const documented = runbook.rows("message", "do").flatMap((row) => codesIn(row["message"]));
 
   it("are created only in the files searched here", () => {

@@ -398,7 +398,8 @@ describe("a hostile client of a proxy that asks", () => {
   });
 
   it.each([
-    ...["X-HTTP-Method-Override", "X-HTTP-Method", "X-Rewrite-URL", "X-Original-Path"],
+    ...["X-HTTP-Method-Override", "X-HTTP-Method", "X-Rewrite-URL", "X-Original-Path", "Proxy"],
+    ...["X_Original_URL", "X.Original.URI", "X_Forwarded_Uri", "X-Rewrite_URL"],
     ...["Remote-User", "X-Remote-User", "X-Forwarded-User", "X-Auth-Request-Email"],
   ])("sends no %s past us", async (name) => {
     expect((await about("/public/x", { [name]: "DELETE" })).status).toBe(400);

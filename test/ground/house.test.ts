@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 53_760,
-  files: 346,
+  lines: 54_430,
+  files: 352,
   filesUnder40Lines: 40,
-  namesUsedByOneFile: 629,
+  namesUsedByOneFile: 638,
 };
 
 /** Without what is generated: nobody writes or reads it. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PathExpression, type Route } from "../../src/core/route/route.ts";
-import { type Bypass, findBypasses } from "../../src/config/sections/bypass-rules.ts";
+import { type Bypass, findBypasses } from "../../src/config/sections/routes/bypass-rules.ts";
 import { createRouteTable } from "../../src/policy/route-table.ts";
 import { meets } from "../../src/policy/authorize.ts";
 import { identityWith } from "../support/permit.ts";

@@ -5,6 +5,7 @@
 const SHAPES: Readonly<Record<string, RegExp>> = {
   "a private key": /-----BEGIN [A-Z ]*PRIVATE KEY-----/,
   "a password's hash": /\$(?:2[aby]\$\d|[a-z][a-z0-9-]{2,31}\$(?:v=\d+\$)?(?!v=)[a-z]{1,4}=\d)/,
+  "an API key": /sp_[0-9a-f]{12}_[\w-]{43}/,
   "a token": /eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{16,}/,
 };
 

@@ -87,7 +87,7 @@ export function openDryRunGate(
   // Shared by all its gates, as in a traffic thread, so that a reload loses no keys.
   const trustedKeys = new TrustedKeys({ clock, log: NOOP_LOG });
   const open = (
-    { configuration, upstreams, trustedKeyFiles }: DryRunOptions,
+    { configuration, upstreams, trustedKeyFiles, logo, apiKeys }: DryRunOptions,
     before?: OpenGate,
   ): Leased<OpenGate> =>
     openGate(
@@ -95,6 +95,8 @@ export function openDryRunGate(
         configuration: withSmallCache(configuration),
         upstreams,
         trustedKeyFiles,
+        logo,
+        apiKeys,
         version,
         keys,
         trustedKeys,

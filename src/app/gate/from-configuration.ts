@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import { routeRow } from "../../config/sections/route-row.ts";
+import { routeRow } from "../../config/sections/routes/route-row.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import type { AccessFields } from "../../core/request/outcome.ts";
 import { RateLimit, localArrivalTimes } from "../../policy/rates/rate-limiter.ts";

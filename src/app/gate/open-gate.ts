@@ -26,6 +26,8 @@ import {
 import { ambiguous } from "../../server/request/intake.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { publishedKeys } from "../../tokens/keys/key-ring.ts";
+import { ApiKeys } from "../../tokens/api-keys/api-keys.ts";
+import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import { Upstream } from "../../upstream/pool/upstreams.ts";
 import {
@@ -140,6 +142,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     findRoute: (request) => (isOwn(request.matchPath) ? undefined : findRoute(request)),
     nowhere: { auth: "required", tokenFrom: sessions && tokenFrom },
     tokens,
+    apiKeys: apiKeysFor(options),
     describesRefusals: configuration.tokens.errorDescription,
     authorize,
     letPass,
@@ -155,6 +158,16 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     for (const part of parts) part.release();
   });
   return leased;
+}
+
+function apiKeysFor({
+  configuration,
+  apiKeys,
+  revocations,
+  clock,
+}: GateOptions): ApiKeys | undefined {
+  if (configuration.apiKeys.length === 0) return undefined;
+  return new ApiKeys(apiKeys, revocations ?? new RevocationList(), clock);
 }
 
 /** Returns the servers that authorize callers, by name. */

@@ -1,7 +1,9 @@
 import type { Configuration } from "../../config/configuration.ts";
-import { belongsToProxy, isForged } from "../../upstream/headers/header-names.ts";
+import { belongsToEnvoy, FORWARDED_NAMES, isForged } from "../../upstream/headers/header-names.ts";
 import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
 import { identityAnswers } from "../../upstream/headers/identity-headers.ts";
+import type { Permit } from "../../core/request/permit.ts";
+import { withoutFields } from "../../lib/http/header-values.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
 import { hostMatcher } from "../../policy/route-table.ts";
 import { Sessions } from "../../server/browser/sessions.ts";
@@ -47,7 +49,7 @@ export function decisionsFor({
       },
     }),
     ...identityAnswers(identityHeadersOf(configuration), assertions),
-    isForged: (folded) => isForged(folded, QUESTION_FIELDS),
+    isForged: (name) => isForged(name, QUESTION_FIELDS),
     dropsUnderscores: server.underscoreHeaders === "drop",
     http: decisions.http,
     grpc: decisions.grpc ? grpcFor(configuration, assertions) : undefined,
@@ -58,11 +60,12 @@ function grpcFor(configuration: Configuration, assertions: Assertions | undefine
   const module = import("../../server/decisions/envoy-check.ts");
   // Each question that waits for it is told.
   module.catch(() => undefined);
-  const { headers: headersFor } = createOutgoingHeaders(forwardingOf(configuration), assertions);
-  // Where a token may be among the protocols of a WebSocket, it is removed there.
-  const isOfProxy = (name: string): boolean =>
-    belongsToProxy(name) && name !== "sec-websocket-protocol";
-  return { module, headersFor, isOfProxy };
+  const outgoing = createOutgoingHeaders(forwardingOf(configuration), assertions);
+  // How the client came to it, Envoy says itself.
+  const headersFor = (permit: Permit): readonly string[] =>
+    withoutFields(outgoing.headers(permit), FORWARDED_NAMES);
+  const mostHeaders = configuration.server.limits.headers;
+  return { module, headersFor, isOfProxy: belongsToEnvoy, mostHeaders };
 }
 
 /** Returns what programs read to get a token, if `metadata` is configured. */

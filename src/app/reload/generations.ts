@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import type { ApiKeyRow } from "../../tokens/api-keys/api-key-file.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import type { Forwarder } from "../../upstream/forward.ts";
 import type { TargetState } from "../../upstream/pool/target.ts";
@@ -20,6 +21,7 @@ export interface Generation extends Rules {
   readonly configuration: Configuration;
   readonly opened: Leased<OpenGate>;
   readonly trustedProxies: Networks;
+  readonly apiKeys: readonly ApiKeyRow[];
   readonly listening: ListenChanges;
 }
 
@@ -47,6 +49,7 @@ export function openGeneration(
     realm: realmOf(configuration),
     streams: configuration.tokens.streams,
     trustedProxies: reading.trustedProxies,
+    apiKeys: options.apiKeys,
     listening: {
       tls,
       http2: server.http2,
@@ -133,11 +136,13 @@ export function trustedProxiesOf(generations: Generations): Networks {
   };
 }
 
-/** Whether the new configuration may refuse a request that the old one permits. */
-export function decidesOtherwise(before: Configuration, after: Configuration): boolean {
-  const decisive = ({ routes, tokens, authorization, upstreams }: Configuration): unknown[] => [
-    ...[routes, tokens, authorization],
-    Object.keys(upstreams),
-  ];
+type Decisive = Pick<Generation, "configuration" | "apiKeys">;
+
+/** Whether the next generation may refuse a request that the current one permits. */
+export function decidesOtherwise(before: Decisive, after: Decisive): boolean {
+  const decisive = ({ configuration, apiKeys }: Decisive): unknown[] => {
+    const { routes, tokens, authorization, upstreams } = configuration;
+    return [routes, tokens, authorization, Object.keys(upstreams), apiKeys];
+  };
   return !isDeepStrictEqual(decisive(before), decisive(after));
 }

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { setImmediate as turn } from "node:timers/promises";
 import { X509Certificate } from "node:crypto";
 import { inForce } from "../../config/effective.ts";
-import { routeRow } from "../../config/sections/route-row.ts";
+import { routeRow } from "../../config/sections/routes/route-row.ts";
 import type { Snapshot } from "../../config/snapshot.ts";
 import type { DryRunRequest, Explanation } from "../../core/explanation.ts";
 import type {

@@ -83,7 +83,8 @@ export class ThreadLife {
     sink: LogSink,
     state: ReloadState,
   ) {
-    const { configuration, upstreams, trustedKeyFiles, version, revocations, tls, log } = options;
+    const { configuration, upstreams, trustedKeyFiles, logo, apiKeys } = options;
+    const { version, revocations, tls, log } = options;
     this.#options = options;
     this.#sink = sink;
     this.#backlog = new LogBacklog(placement.backlog, placement.index, MAX_WAITING);
@@ -92,7 +93,8 @@ export class ThreadLife {
     this.#watch = new PulseWatch(pulse);
     const { memory: weights } = options.buffered;
     const held = { rings: ringsOf(options), revoked: revocations.news(), pulse, weights };
-    const own = { configuration, upstreams, trustedKeyFiles, version, tls, ...held };
+    const files = { upstreams, trustedKeyFiles, logo, apiKeys };
+    const own = { configuration, ...files, version, tls, ...held };
     const workerData: ThreadData = { ...own, ...placement };
     const worker = new Worker(workerFile("thread", import.meta.url), { workerData });
     this.#worker = worker;

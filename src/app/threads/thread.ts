@@ -219,7 +219,8 @@ function threadApi(parts: ThreadParts) {
 }
 
 async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
-  const { upstreams, trustedKeyFiles, version, rings, tls, index, count, pulse, weights } = data;
+  const { upstreams, trustedKeyFiles, logo, apiKeys } = data;
+  const { version, rings, tls, index, count, pulse, weights } = data;
   let { configuration } = data;
   beat(pulse);
   const clock = systemClock;
@@ -241,6 +242,8 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
     configuration,
     upstreams,
     trustedKeyFiles,
+    logo,
+    apiKeys,
     version,
     ...keys,
     tls,

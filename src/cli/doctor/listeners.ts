@@ -139,7 +139,9 @@ export async function checkDecisions({ snapshot, timeoutMs }: Examined): Promise
   if (listen.port === 0) return [skipped("its port is unknown")];
   try {
     const headers = {
-      ...{ Host: "localhost", "X-Original-Method": "GET", "X-Original-URI": "/" },
+      Host: "localhost",
+      "X-Original-Method": "GET",
+      "X-Original-URI": "/",
       "X-Forwarded-For": "192.0.2.1",
     };
     const asked = { ...options(listen, path, timeoutMs), headers, rejectUnauthorized: false };

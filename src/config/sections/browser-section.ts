@@ -12,7 +12,7 @@ import {
   TOKEN,
   wholeSeconds,
 } from "../fields.ts";
-import { personRequirements } from "./route-access.ts";
+import { personRequirements } from "./routes/route-access.ts";
 import {
   listAt,
   mappingAt,

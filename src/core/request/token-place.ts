@@ -5,6 +5,7 @@ export type TokenPlace =
   | { readonly header: string }
   | { readonly cookie: string }
   | { readonly query: string }
+  | { readonly apiKey: string }
   | { readonly websocketProtocol: true };
 
 /** The name of the standard place (RFC 6750 §2.1). */
@@ -17,6 +18,7 @@ const PROTOCOLS = "sec-websocket-protocol";
 export function placeWords(place: TokenPlace): string {
   if ("header" in place) return `the header ${place.header}`;
   if ("cookie" in place) return `the cookie ${place.cookie}`;
+  if ("apiKey" in place) return `the API key in ${place.apiKey}`;
   return "query" in place ? `the query field ${place.query}` : "the WebSocket protocol";
 }
 
@@ -43,6 +45,8 @@ export class TokenPlaces {
   readonly session: boolean;
   /** The `Authorization` header, if it is one of the places. */
   readonly authorization: TokenPlace | undefined;
+  /** API keys in `Authorization`, if they count there: they begin in a way that no token does. */
+  readonly keysInAuthorization: TokenPlace | undefined;
   /** Whether some places are not `Authorization`, the only one that caches know to contain a token (RFC 9111 §3.5). */
   readonly hiddenFromCaches: boolean;
   /** The folded names of header fields, without `Authorization`. */
@@ -65,9 +69,17 @@ export class TokenPlaces {
     this.authorization = list.find(
       (place) => "header" in place && foldedName(place.header) === AUTHORIZATION,
     );
-    this.hiddenFromCaches = list.some((place) => place !== this.authorization);
+    this.keysInAuthorization = list.find(
+      (place) => "apiKey" in place && foldedName(place.apiKey) === AUTHORIZATION,
+    );
+    this.hiddenFromCaches = list.some(
+      (place) => place !== this.authorization && place !== this.keysInAuthorization,
+    );
     this.#headers = list
-      .flatMap((place) => ("header" in place ? [foldedName(place.header)] : []))
+      .flatMap((place) =>
+        "header" in place ? [place.header] : "apiKey" in place ? [place.apiKey] : [],
+      )
+      .map(foldedName)
       .filter((name) => name !== AUTHORIZATION);
   }
 

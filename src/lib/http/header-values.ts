@@ -37,6 +37,12 @@ export function withoutQueryFields(query: string, names: readonly string[]): str
   return kept.length === 0 ? "" : `?${kept.join("&")}`;
 }
 
+/** @returns the spellings in which a query holds fields of these names, each once. */
+export function queryNames(query: string, names: readonly string[]): string[] {
+  const sent = fieldsOf(query).map((field) => field.split("=", 1)[0] ?? "");
+  return [...new Set(sent.filter((each) => names.some((name) => spells(each, name))))];
+}
+
 function fieldsOf(query: string): string[] {
   return query === "" ? [] : query.slice(1).split("&");
 }
@@ -73,6 +79,11 @@ export function headerValues(rawHeaders: readonly string[], name: string): strin
     }
   }
   return values;
+}
+
+/** Returns the fields but those of some names. @param fields names and values, alternating. @param names in lower case. */
+export function withoutFields(fields: readonly string[], names: ReadonlySet<string>): string[] {
+  return fields.filter((_, at) => !names.has(fields[at - (at % 2)]?.toLowerCase() ?? ""));
 }
 
 /** A header and the value to compare it with, prepared for many comparisons. */

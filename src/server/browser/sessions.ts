@@ -3,6 +3,7 @@ import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { SignIns } from "../../core/login.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
+import { withoutFields } from "../../lib/http/header-values.ts";
 import { TokenPlaces } from "../../core/request/token-place.ts";
 import {
   type AuthenticateOptions,
@@ -333,10 +334,6 @@ export function isOwnPath(ownPath: string, matchPath: string): boolean {
 }
 
 const REPLACED = new Set(["content-type", "content-length"]);
-
-function withoutFields(fields: readonly string[], names: ReadonlySet<string>): string[] {
-  return fields.filter((_, at) => !names.has(fields[at - (at % 2)]?.toLowerCase() ?? ""));
-}
 
 function sendsForm({ headers }: Pick<IncomingRequest, "headers">): boolean {
   return FORM_TYPE.test(headers["content-type"]?.trim() ?? "");

@@ -26,8 +26,8 @@ export interface DecisionsOptions {
   readonly intake: Intake;
   /** The names of the identity headers. */
   readonly identityNames: readonly string[];
-  /** Whether a header, by its folded name, says who the caller is, or makes another request of it, to some backend. */
-  readonly isForged: (folded: string) => boolean;
+  /** Whether a header, by its name in lower case, says who the caller is, or makes another request of it, to some backend. */
+  readonly isForged: (name: string) => boolean;
   /** Whether headers with an underscore in their names do not reach a backend through us. */
   readonly dropsUnderscores: boolean;
   /** Returns the identity headers of a permitted request, names and values alternating: each of them, empty without a value. */
@@ -39,7 +39,7 @@ export interface DecisionsOptions {
 }
 
 /** What answers `Check` calls. */
-interface Grpc extends Pick<CheckOptions, "headersFor" | "isOfProxy"> {
+interface Grpc extends Omit<CheckOptions, "read" | "identityNames"> {
   /** Loaded only if it is needed, with the library for protobuf. */
   readonly module: Promise<{ readonly checkQuestion: typeof checkQuestion }>;
 }
@@ -54,6 +54,8 @@ export interface AskedRequest {
 
 /** The call of Envoy's ext_authz over gRPC. */
 const CHECK_PATH = "/envoy.service.auth.v3.Authorization/Check";
+/** The media types of messages in protobuf. */
+const PROTOBUF = /^application\/grpc(?:\+proto)?$/i;
 /** The largest question over gRPC, in bytes. Envoy reads heads up to 60 KiB, and may add the beginning of the body. */
 const CHECK_BYTES = 128 * 1_024;
 
@@ -134,19 +136,19 @@ export class Decisions {
   }
 
   /**
-   * Returns the question in a call.
+   * Reads a call, within the asker's deadline.
    *
-   * @throws or rejects with GateError `network_denied` if the peer may not ask, `bad_request` or `body_too_large` for a call
-   * without a question, `no_route` if it is none of gRPC.
+   * @throws or rejects with GateError `network_denied` if the peer may not ask, `no_route` if it is none of gRPC, `bad_request`
+   * if the client leaves.
+   * @returns the message, or what is wrong with it.
    */
-  async questionIn(
-    { id, connection, rawHeaders }: GateRequest,
+  async readCall(
+    { connection, rawHeaders }: GateRequest,
     { incoming, response, transfer, rules }: RequestContext,
-  ): Promise<Question> {
-    const { grpc, identityNames } = this.#options;
+  ): Promise<Buffer | GateError> {
     if (!this.#mayAsk(connection)) throw stranger();
     const type = grpcTypeOf(incoming, incoming.headers["content-type"]);
-    if (type === undefined || grpc === undefined) throw new GateError("no_route");
+    if (type === undefined || !PROTOBUF.test(type)) throw new GateError("no_route");
     const ms = grpcTimeout(rawHeaders);
     if (ms !== undefined) {
       const timer = setTimeout(() => {
@@ -156,11 +158,30 @@ export class Decisions {
       }, ms);
       response.once("close", () => clearTimeout(timer));
     }
-    const body = await readBody({ incoming, response, transfer }, CHECK_BYTES, "body_too_large");
-    const { module, headersFor, isOfProxy } = grpc;
+    try {
+      const body = await readBody({ incoming, response, transfer }, CHECK_BYTES, "body_too_large");
+      // What is read of it takes some three times as much, until it is answered.
+      transfer.holder = { bufferedBytes: 3 * body.length };
+      return body;
+    } catch (error) {
+      if (error instanceof GateError && error.code === "body_too_large") return error;
+      throw error;
+    }
+  }
+
+  /** Returns the question in a call that was read. @throws GateError `no_route` or `network_denied` if it may not be asked now. */
+  async questionIn(
+    { id, connection }: GateRequest,
+    body: Buffer | GateError,
+    incoming: IncomingRequest,
+  ): Promise<Question> {
+    const { grpc, identityNames } = this.#options;
+    if (grpc === undefined) throw new GateError("no_route");
+    if (!this.#mayAsk(connection)) throw stranger();
+    const { module, ...options } = grpc;
     const check = await module;
     const read = (request: AskedRequest): GateRequest => this.#read(request, incoming, id);
-    return check.checkQuestion(body, { read, identityNames, headersFor, isOfProxy });
+    return check.checkQuestion(body, { ...options, read, identityNames });
   }
 
   /**
@@ -281,9 +302,8 @@ export class Decisions {
     if (part !== undefined) return part;
     if (NOT_OF_THE_REQUEST.has(name)) return "of-message";
     if (dropsUnderscores && name.includes("_")) return "dropped";
-    const folded = foldedName(name);
-    const spelling = this.#spellings.get(folded);
-    const isOther = spelling === undefined ? isForged(folded) : spelling !== name;
+    const spelling = this.#spellings.get(foldedName(name));
+    const isOther = spelling === undefined ? isForged(name) : spelling !== name;
     return isOther ? "forged" : "of-request";
   }
 }

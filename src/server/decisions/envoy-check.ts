@@ -1,6 +1,8 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { grpcFields, grpcFrame, grpcMessage, grpcStatusOf } from "../../core/request/grpc.ts";
+import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
+import { queryNames } from "../../lib/http/header-values.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Answer, Question } from "../request/gate.ts";
 import { ambiguous } from "../request/intake.ts";
@@ -27,6 +29,8 @@ export interface CheckOptions {
   readonly headersFor: (permit: Permit) => readonly string[];
   /** Whether a header is that of the proxy itself, in lower case: about the message, the connection, or the client's address. */
   readonly isOfProxy: (name: string) => boolean;
+  /** The number of header fields that are read. */
+  readonly mostHeaders: number;
 }
 
 /** `HeaderValueOption.HeaderAppendAction`. */
@@ -37,33 +41,52 @@ const OK = 0;
 
 /** A name as Envoy sends it, or that of a pseudo-header field. */
 const NAME = /^:?[!#$%&'*+.^_`|~0-9a-z-]+$/;
+/** Envoy sends those of HTTP/2 among the others. */
+const PSEUDO_FIELDS = 8;
 /** What a field may hold (RFC 9110 §5.5). */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /**
- * Reads a question.
+ * Reads a question. One that cannot be read is denied: a failed call could let the request pass (`failure_mode_allow`).
  *
- * @param body of the call.
- * @throws GateError `bad_request` for anything but one message that holds a request.
+ * @param body of the call, or what is wrong with it.
  */
-export function checkQuestion(body: Buffer, options: CheckOptions): Question {
+export function checkQuestion(body: Buffer | GateError, options: CheckOptions): Question {
+  try {
+    if (body instanceof GateError) throw body;
+    return questionIn(body, options);
+  } catch (error) {
+    if (!(error instanceof GateError)) throw error;
+    const fail = (): never => {
+      throw error;
+    };
+    return { headers: {}, subject: fail, yes: fail, no: refusal };
+  }
+}
+
+function questionIn(body: Buffer, options: CheckOptions): Question {
   const message = grpcMessage(body);
   if (message === undefined) throw ambiguous("framing");
   const { source, request } = decoded(message).attributes ?? {};
   const http = request?.http;
   if (http === undefined) throw ambiguous("target");
-  const fields = fieldsOf(http);
+  const fields = fieldsOf(http, options.mostHeaders);
+  const sent = byName(fields);
   const address = source?.address?.socketAddress?.address ?? "";
-  const asked = (): AskedRequest => {
-    const rawHeaders = aboutRequest(http, fields, address);
-    return { method: http.method, target: http.path, rawHeaders };
-  };
+  // Otherwise the client would name itself.
+  if (address === "") throw ambiguous("header");
+  const rawHeaders = aboutRequest(http, fields, address);
   return {
-    headers: Object.fromEntries(byName(fields)),
-    subject: () => options.read(asked()),
-    yes: (permit) => reply(200, OK, { httpResponse: yes(permit, options), ...metadata(permit) }),
-    no: (answer) => reply(answer.status, grpcStatusOf(answer.status), { httpResponse: no(answer) }),
+    headers: Object.fromEntries(sent),
+    subject: () => options.read({ method: http.method, target: http.path, rawHeaders }),
+    yes: (permit) =>
+      reply(200, OK, { httpResponse: yes(permit, sent, options), ...metadata(permit) }),
+    no: refusal,
   };
+}
+
+function refusal(answer: Answer): Answer {
+  return reply(answer.status, grpcStatusOf(answer.status), { httpResponse: no(answer) });
 }
 
 function decoded(message: Buffer) {
@@ -75,11 +98,19 @@ function decoded(message: Buffer) {
   }
 }
 
-/** Returns the header fields, names and values alternating. @throws GateError `bad_request` */
-function fieldsOf({ headers, headerMap }: HttpRequest): string[] {
+/**
+ * Returns the header fields, names and values alternating.
+ *
+ * @param most the number of fields that are read.
+ * @throws GateError `bad_request`, or `header_too_large`.
+ */
+function fieldsOf({ headers, headerMap }: HttpRequest, most: number): string[] {
   const listed = headerMap?.headers ?? [];
   const named = Object.entries(headers);
   if (listed.length > 0 && named.length > 0) throw ambiguous("header");
+  if (listed.length + named.length > most + PSEUDO_FIELDS) throw new GateError("header_too_large");
+  // Envoy joins several cookies of one client by commas there, which may stand in a value: which one it is cannot be told.
+  if (headers["cookie"]?.includes(",") === true) throw ambiguous("header");
   const fields = [
     ...named.flatMap(([name, value]) => [name, octets(Buffer.from(value))]),
     ...listed.flatMap(({ key, value, rawValue }) => [
@@ -105,24 +136,26 @@ function octets(bytes: Buffer): string {
  */
 function aboutRequest(http: HttpRequest, fields: readonly string[], address: string): string[] {
   const { host, scheme } = http;
-  const said: Readonly<Record<string, string>> = {
-    ...{ ":method": http.method, ":path": http.path },
-    ...{ ":authority": host, host, ":scheme": scheme },
-  };
+  const said = new Map([
+    [":method", http.method],
+    [":path", http.path],
+    [":authority", host],
+    ["host", host],
+    [":scheme", scheme],
+  ]);
   const rest = host === "" ? [] : ["Host", host];
   const addresses: string[] = [];
   let hasScheme = false;
   for (let i = 0; i + 1 < fields.length; i += 2) {
     const name = fields[i] ?? "";
     const value = fields[i + 1] ?? "";
-    const expected = said[name];
+    const expected = said.get(name);
     if (expected !== undefined && expected !== "" && expected !== value) throw ambiguous("header");
     hasScheme ||= name === "x-forwarded-proto";
     if (name === "x-forwarded-for") addresses.push(value);
     else if (!name.startsWith(":") && !NOT_OF_THE_REQUEST.has(name)) rest.push(name, value);
   }
-  if (address !== "") addresses.push(address);
-  if (addresses.length > 0) rest.push("X-Forwarded-For", addresses.join(", "));
+  rest.push("X-Forwarded-For", [...addresses, address].join(", "));
   if (!hasScheme && scheme !== "") rest.push("X-Forwarded-Proto", scheme);
   return rest;
 }
@@ -146,16 +179,23 @@ function reply(status: number, code: number, response: Reply): Answer {
 }
 
 /** The changes that turn the client's headers into those that a backend would get from us. */
-function yes(permit: Permit, { headersFor, identityNames, isOfProxy }: CheckOptions) {
-  const sent = byName(permit.request.rawHeaders);
+function yes(
+  permit: Permit,
+  sent: ReadonlyMap<string, string>,
+  { headersFor, identityNames, isOfProxy }: CheckOptions,
+) {
   const wanted = byName(headersFor(permit));
   const headers = [...wanted]
     .filter(([name, value]) => !isOfProxy(name) && sent.get(name) !== value)
     .map(([name, value]) => option(name, value));
   // Envoy may be told not to show us all that the client sends.
   const gone = new Set([...sent.keys(), ...identityNames.map((name) => name.toLowerCase())]);
-  const headersToRemove = [...gone].filter((name) => !isOfProxy(name) && !wanted.has(name));
-  const queryParametersToRemove = [...(permit.route.tokenFrom?.queries ?? [])];
+  const headersToRemove = [...gone].filter(
+    (name) => !name.startsWith(":") && !isOfProxy(name) && !wanted.has(name),
+  );
+  const { request, route } = permit;
+  // Envoy compares what was sent.
+  const queryParametersToRemove = queryNames(request.query, route.tokenFrom?.queries ?? []);
   return {
     case: "okResponse" as const,
     value: { headers, headersToRemove, queryParametersToRemove },

@@ -216,11 +216,12 @@ export class Decision implements VerificationNotes {
       this.trace?.passed.push("bearer");
       return gate.tokens.verify(token, request.connection, this);
     }
+    if (token instanceof Identity) return token;
     return auth === "optional" && token.reason === "missing" ? undefined : token;
   }
 
-  /** @throws GateError `cross_site` if another site's page may have had the browser send a cookie. */
-  #tokenIn(places: TokenPlaces): string | TokenRefusal {
+  /** Returns the token, or what an API key says. @throws GateError `cross_site` if another site's page may have had the browser send a cookie. */
+  #tokenIn(places: TokenPlaces): string | TokenVerdict {
     const { gate, upgrade } = this.#context;
     const { request } = this;
     const found = tokenIn(request, places);
@@ -229,7 +230,9 @@ export class Decision implements VerificationNotes {
     if ("cookie" in found.place && comesFromAnotherSite(request, isSwitching, gate.cors)) {
       throw new GateError("cross_site", { reason: "cross_site" });
     }
-    return found.token;
+    if (!("apiKey" in found.place)) return found.token;
+    this.trace?.passed.push("bearer");
+    return gate.apiKeys?.verify(found.token) ?? { step: "key", reason: "unknown_key" };
   }
 
   /** Decides about the caller, and whether they may make the request. @throws GateError */

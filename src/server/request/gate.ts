@@ -7,6 +7,7 @@ import type { Permit } from "../../core/request/permit.ts";
 import type { Route, RouteQuery } from "../../core/route/route.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
+import type { ApiKeys } from "../../tokens/api-keys/api-keys.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import type { Forwarder } from "../../upstream/forward.ts";
 import type { ResourceMetadata } from "../endpoints/resource-metadata.ts";
@@ -33,6 +34,8 @@ export interface Gate {
   /** Where there is no route, a token is needed all the same. */
   readonly nowhere: { readonly auth: "required"; readonly tokenFrom: TokenPlaces | undefined };
   readonly tokens: Pick<TokenVerifier, "verify">;
+  /** Undefined if there are none. */
+  readonly apiKeys: Pick<ApiKeys, "verify"> | undefined;
   /** Whether clients are told why a token was refused. */
   readonly describesRefusals: boolean;
   /** @throws or rejects with GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`. */

@@ -123,8 +123,10 @@ export class Pipeline {
       let request = context.rules.intake(incoming, response.id);
       const { decisions } = context.gate;
       if (decisions?.isCalled(request) === true) {
-        transfer.question = await decisions.questionIn(request, context);
+        const body = await decisions.readCall(request, context);
         this.#renew(context);
+        transfer.question = await context.gate.decisions?.questionIn(request, body, incoming);
+        if (transfer.question === undefined) throw new GateError("no_route");
       }
       if (transfer.question !== undefined) request = transfer.question.subject(request);
       context.request = request;

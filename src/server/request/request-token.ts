@@ -50,11 +50,12 @@ export function bearerToken(request: GateRequest): string | TokenRefusal {
  * has one spelling in each place. Tokens in two places are refused, because it would be unclear who is calling.
  */
 export function tokenIn(request: GateRequest, places: TokenPlaces): FoundToken | TokenRefusal {
-  const { list, authorization } = places;
-  const looked = places.mayBeElsewhere(request) ? list : ((authorization && [authorization]) ?? []);
+  const { list, authorization, keysInAuthorization } = places;
+  const usual = [authorization, keysInAuthorization].filter((place) => place !== undefined);
+  const looked = places.mayBeElsewhere(request) ? list : usual;
   let found: FoundToken | TokenRefusal | undefined;
   for (const place of looked) {
-    const tokens = tokensAt(request, place);
+    const tokens = tokensAt(request, place, places);
     if ("reason" in tokens) {
       if (tokens === MISSING) continue;
       return tokens;
@@ -82,7 +83,11 @@ export function tokenOf(
 }
 
 /** Returns all tokens in one place, or why its content is not a token. */
-function tokensAt(request: GateRequest, place: TokenPlace): readonly string[] | TokenRefusal {
+function tokensAt(
+  request: GateRequest,
+  place: TokenPlace,
+  { authorization, keysInAuthorization }: TokenPlaces,
+): readonly string[] | TokenRefusal {
   const { rawHeaders, query } = request;
   if ("query" in place) return queryValues(query, place.query);
   if ("cookie" in place) {
@@ -91,11 +96,15 @@ function tokensAt(request: GateRequest, place: TokenPlace): readonly string[] | 
     return headerValues(rawHeaders, "cookie").flatMap((each) => cookieValues(each, place.cookie));
   }
   if ("websocketProtocol" in place) return offeredTokens(rawHeaders);
-  if (place.header.toLowerCase() !== AUTHORIZATION) {
-    return headerValues(rawHeaders, place.header.toLowerCase()).map(withoutScheme);
+  const header = "apiKey" in place ? place.apiKey : place.header;
+  if (header.toLowerCase() !== AUTHORIZATION) {
+    return headerValues(rawHeaders, header.toLowerCase()).map(withoutScheme);
   }
   const token = bearerToken(request);
-  return typeof token === "string" ? [token] : token;
+  if (typeof token !== "string") return token;
+  if (authorization === undefined || keysInAuthorization === undefined) return [token];
+  // Both may be here: each takes its own.
+  return token.startsWith("sp_") === "apiKey" in place ? [token] : [];
 }
 
 function offeredTokens(rawHeaders: readonly string[]): readonly string[] | TokenRefusal {

@@ -83,11 +83,33 @@ const PATH_OVERRIDE = /^x-(?:rewrite|original|envoy-original)-(?:url|uri|path)$/
 /**
  * Whether a header would make another request, or one of another caller, of what another proxy forwards itself.
  *
- * @param folded a `foldedName`. @param asked the fields by which that proxy asks.
+ * @param name in lower case. @param asked the fields by which that proxy asks: other spellings of them are not its own.
  */
-export function isForged(folded: string, asked: readonly string[]): boolean {
-  const overrides = METHOD_OVERRIDES.has(folded) || PATH_OVERRIDE.test(folded);
-  return identifiesCaller(folded) || (overrides && !asked.includes(folded));
+export function isForged(name: string, asked: readonly string[]): boolean {
+  if (asked.includes(name)) return false;
+  const folded = foldedName(name);
+  return (
+    identifiesCaller(folded) ||
+    METHOD_OVERRIDES.has(folded) ||
+    PATH_OVERRIDE.test(folded) ||
+    asked.includes(folded) ||
+    // CGI turns it into HTTP_PROXY (CVE-2016-5385).
+    folded === "proxy"
+  );
+}
+
+/** What Envoy and its codec write themselves, of which a client's own never reaches the backend. */
+const OF_ENVOY: ReadonlySet<string> = new Set([
+  ...CONNECTION_FIELDS,
+  ...["host", "content-length", "x-request-id", "x-forwarded-for", "x-forwarded-proto"],
+  ...["expect", "trailer", "cdn-loop"],
+]);
+
+/** Whether a header of a request is Envoy's own, so that it is told no change of it. @param name in lower case. */
+export function belongsToEnvoy(name: string): boolean {
+  if (OF_ENVOY.has(name)) return true;
+  // Where a token may be among the protocols of a WebSocket, it is removed there.
+  return name.startsWith("sec-websocket-") && name !== "sec-websocket-protocol";
 }
 
 /** Lists to which each proxy appends (RFC 8586 for `CDN-Loop`). */

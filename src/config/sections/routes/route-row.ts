@@ -1,8 +1,8 @@
-import type { Configuration } from "../configuration.ts";
-import { TokenPlaces } from "../../core/request/token-place.ts";
-import { PathExpression, type Route } from "../../core/route/route.ts";
-import { NetworkRule } from "../../policy/authorize.ts";
-import { HeaderModifier } from "../../upstream/headers/header-changes.ts";
+import type { Configuration } from "../../configuration.ts";
+import { TokenPlaces } from "../../../core/request/token-place.ts";
+import { PathExpression, type Route } from "../../../core/route/route.ts";
+import { NetworkRule } from "../../../policy/authorize.ts";
+import { HeaderModifier } from "../../../upstream/headers/header-changes.ts";
 
 type WrittenRoute = Configuration["routes"][number];
 

@@ -1,7 +1,7 @@
-import type { TokenPlace } from "../../core/request/token-place.ts";
+import type { TokenPlace } from "../../../core/request/token-place.ts";
 import { z } from "zod";
-import { claimName, headerName, refuse, text, TOKEN } from "../fields.ts";
-import type { Requirements } from "../../policy/authorize.ts";
+import { claimName, headerName, refuse, text, TOKEN } from "../../fields.ts";
+import type { Requirements } from "../../../policy/authorize.ts";
 import {
   type Mapping,
   mappingAt,
@@ -10,8 +10,8 @@ import {
   unknownIssuers,
   unknownName,
   type Written,
-} from "../written.ts";
-import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
+} from "../../written.ts";
+import type { YamlPath } from "../../../lib/files/positioned-yaml.ts";
 
 /** The keys of a route about its callers: tokens, requirements, authorization, assertions. */
 
@@ -57,6 +57,10 @@ function tokenPlaces() {
         .refine((name) => !/[&=#+%\s]/.test(name), "must be a name without & = # + % and blanks")
         .exactOptional()
         .describe("Query parameter; proxies in front and browser histories can see it"),
+      apiKey: headerName()
+        .refine((name) => !NO_PLACE.test(name), "must be a header that can carry a key")
+        .exactOptional()
+        .describe("Header with an API key; Authorization takes Bearer sp_… beside tokens"),
       websocketProtocol: z
         .boolean()
         .refine((looks) => looks, "must be true, or left out")
@@ -65,16 +69,17 @@ function tokenPlaces() {
           "Subprotocol that a WebSocket offers: base64url.bearer.authorization.k8s.io.<token>, or bearer, <token>",
         ),
     })
-    .transform(({ header, cookie, query, websocketProtocol }, context): TokenPlace => {
+    .transform(({ header, cookie, query, apiKey, websocketProtocol }, context): TokenPlace => {
       const given = [
         ...(header === undefined ? [] : [{ header }]),
         ...(cookie === undefined ? [] : [{ cookie }]),
         ...(query === undefined ? [] : [{ query }]),
+        ...(apiKey === undefined ? [] : [{ apiKey }]),
         ...(websocketProtocol === undefined ? [] : [{ websocketProtocol: true as const }]),
       ];
       const [first] = given;
       if (first !== undefined && given.length === 1) return first;
-      return refuse(context, "needs one of header, cookie, query and websocketProtocol");
+      return refuse(context, "needs one of header, cookie, query, apiKey and websocketProtocol");
     });
   return z
     .array(place)
@@ -87,7 +92,13 @@ function tokenPlaces() {
 
 function areDifferent(places: readonly TokenPlace[]): boolean {
   const names = places.map((place) =>
-    JSON.stringify("header" in place ? { header: place.header.toLowerCase() } : place),
+    JSON.stringify(
+      "header" in place
+        ? { header: place.header.toLowerCase() }
+        : "apiKey" in place
+          ? { apiKey: place.apiKey.toLowerCase() }
+          : place,
+    ),
   );
   return new Set(names).size === names.length;
 }

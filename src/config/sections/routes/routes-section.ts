@@ -19,7 +19,7 @@ import {
   whole,
   wholeSeconds,
   withoutEscapes,
-} from "../fields.ts";
+} from "../../fields.ts";
 import {
   accessKeys,
   accessProblems,
@@ -29,7 +29,7 @@ import {
   routeAssertion,
   routeAuthorize,
 } from "./route-access.ts";
-import { decidesOnly } from "./decisions-section.ts";
+import { decidesOnly } from "../decisions-section.ts";
 import { headerKeys, headerProblems, rewrite, underscoreProblems } from "./route-changes.ts";
 import {
   listAt,
@@ -41,11 +41,11 @@ import {
   textAt,
   unknownName,
   type Written,
-} from "../written.ts";
-import { isSpelling } from "../../lib/http/path/canonical-path.ts";
-import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
-import { comparableExpression, type ComparableExpression } from "../../policy/path-automata.ts";
-import { OWN_ROUTES } from "../../observe/metrics/series.ts";
+} from "../../written.ts";
+import { isSpelling } from "../../../lib/http/path/canonical-path.ts";
+import type { YamlPath } from "../../../lib/files/positioned-yaml.ts";
+import { comparableExpression, type ComparableExpression } from "../../../policy/path-automata.ts";
+import { OWN_ROUTES } from "../../../observe/metrics/series.ts";
 
 /** The sections `routes` and `networks`: which requests a route matches, where it sends them, and its limits. */
 export const routes = {

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { headerName, isHost, urlPath } from "../fields.ts";
-import { isOwnAnswerHeader, isOwnRequestHeader } from "../../upstream/headers/header-names.ts";
+import { headerName, isHost, urlPath } from "../../fields.ts";
+import { isOwnAnswerHeader, isOwnRequestHeader } from "../../../upstream/headers/header-names.ts";
 import {
   listAt,
   type Mapping,
@@ -9,9 +9,9 @@ import {
   repeated,
   textAt,
   type Written,
-} from "../written.ts";
-import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
-import { foldedName } from "../../lib/http/header-values.ts";
+} from "../../written.ts";
+import type { YamlPath } from "../../../lib/files/positioned-yaml.ts";
+import { foldedName } from "../../../lib/http/header-values.ts";
 
 /** The keys of a route that change its requests and responses: path and header fields. */
 

@@ -1,17 +1,17 @@
-import type { Configuration } from "../configuration.ts";
-import { beginningOf, type Route, type RouteQuery } from "../../core/route/route.ts";
-import { originOf } from "../../upstream/pool/target-origin.ts";
-import { ExpressionError } from "../../lib/automaton/expression.ts";
-import { placesOf } from "./upstreams-section.ts";
+import type { Configuration } from "../../configuration.ts";
+import { beginningOf, type Route, type RouteQuery } from "../../../core/route/route.ts";
+import { originOf } from "../../../upstream/pool/target-origin.ts";
+import { ExpressionError } from "../../../lib/automaton/expression.ts";
+import { placesOf } from "../upstreams-section.ts";
 import { routeRow } from "./route-row.ts";
-import type { PathProblem } from "../written.ts";
-import { rewritePath } from "../../upstream/headers/rewrite.ts";
-import { accessPolicyWords, isOpen, isWeaker } from "../../policy/authorize.ts";
-import { METHODS } from "../../lib/http/node-http.ts";
-import { bySpecificity, createRouteTable, type RouteTable } from "../../policy/route-table.ts";
-import { commonText, DEAD, START } from "../../lib/automaton/automaton.ts";
-import { fitsBesidesPath } from "../../policy/route-warnings.ts";
-import { automatonOf, canonicalPaths } from "../../policy/path-automata.ts";
+import type { PathProblem } from "../../written.ts";
+import { rewritePath } from "../../../upstream/headers/rewrite.ts";
+import { accessPolicyWords, isOpen, isWeaker } from "../../../policy/authorize.ts";
+import { METHODS } from "../../../lib/http/node-http.ts";
+import { bySpecificity, createRouteTable, type RouteTable } from "../../../policy/route-table.ts";
+import { commonText, DEAD, START } from "../../../lib/automaton/automaton.ts";
+import { fitsBesidesPath } from "../../../policy/route-warnings.ts";
+import { automatonOf, canonicalPaths } from "../../../policy/path-automata.ts";
 
 /**
  * A request at the backend that clients can cause through two routes, one of which admits callers that the other

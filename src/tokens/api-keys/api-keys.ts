@@ -1,0 +1,74 @@
+import { hash, timingSafeEqual } from "node:crypto";
+import { type Identity, mintIdentity } from "../../core/request/identity.ts";
+import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { RevocationList } from "../revocation/revocation-list.ts";
+import { VerifiedToken } from "../verify/verified-token.ts";
+import { apiKeyId, type ApiKeyRow } from "./api-key-file.ts";
+
+/** The issuer in the identity of callers with an API key. */
+const API_KEY_ISSUER = "api-keys";
+/** The claim with the name of the key. */
+const API_KEY_CLAIM = "api_key";
+
+/** `sp_`, the id of the name, and 256 bits. */
+const FORM = /^sp_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;
+/** The end of a key that never expires: that of the four digits of a year. */
+const NEVER_MS = Date.UTC(9999, 11, 31);
+
+const MALFORMED: TokenRefusal = { step: "form", reason: "malformed", detail: "it is no API key" };
+const UNKNOWN: TokenRefusal = { step: "key", reason: "unknown_key" };
+const WRONG: TokenRefusal = { step: "signature", reason: "signature" };
+const DISABLED: TokenRefusal = { step: "signature", reason: "inactive" };
+const EXPIRED: TokenRefusal = { step: "claims", reason: "expired" };
+
+interface KnownKey {
+  readonly digest: Buffer;
+  readonly disabled: boolean;
+  readonly verified: VerifiedToken;
+}
+
+/** Verifies API keys. A request looks one up by its id, and compares its hash in constant time. */
+export class ApiKeys {
+  readonly #clock: Clock;
+  readonly #revocations: RevocationList;
+  readonly #known: ReadonlyMap<string, KnownKey>;
+
+  constructor(rows: readonly ApiKeyRow[], revocations: RevocationList, clock: Clock) {
+    this.#clock = clock;
+    this.#revocations = revocations;
+    this.#known = new Map(
+      rows.map((row) => [
+        apiKeyId(row.name),
+        {
+          digest: Buffer.from(row.hash, "hex"),
+          disabled: row.disabled,
+          verified: new VerifiedToken(identityOf(row), undefined),
+        },
+      ]),
+    );
+  }
+
+  verify(key: string): TokenVerdict {
+    const [, id = ""] = FORM.exec(key) ?? [];
+    if (id === "") return MALFORMED;
+    const known = this.#known.get(id);
+    if (known === undefined) return UNKNOWN;
+    if (!timingSafeEqual(hash("sha256", key, "buffer"), known.digest)) return WRONG;
+    if (known.disabled) return DISABLED;
+    if (this.#clock.now() >= known.verified.until) return EXPIRED;
+    return known.verified.verdict(this.#revocations);
+  }
+}
+
+function identityOf({ name, subject, groups, scopes, expires = NEVER_MS }: ApiKeyRow): Identity {
+  return mintIdentity({
+    subject,
+    groups,
+    scopes,
+    issuer: API_KEY_ISSUER,
+    expiresAt: Math.floor(expires / 1_000),
+    acceptedUntil: expires,
+    claims: new Map([[API_KEY_CLAIM, name]]),
+  });
+}

@@ -1,0 +1,187 @@
+/** Programs that have no token bring an API key. */
+import { createHash } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask, type Question } from "../support/ask.ts";
+import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { echoedBy } from "../support/echoed.ts";
+import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { until } from "../support/until.ts";
+import {
+  openWebSocket,
+  startWebSocketBackend,
+  type WebSocketBackend,
+} from "../support/websocket.ts";
+import { newApiKey } from "../../src/tokens/api-keys/api-key-file.ts";
+
+const ci = newApiKey("ci");
+const old = newApiKey("old");
+const off = newApiKey("off");
+
+const FILE = {
+  ci: { hash: ci.hash, groups: ["deploy"], scopes: ["orders:read"] },
+  old: { hash: old.hash, expires: "2020-01-01T00:00:00Z" },
+  off: { hash: off.hash, disabled: true },
+};
+
+const keyed = { tokenFrom: [{ header: "Authorization" }, { apiKey: "X-API-Key" }] };
+const bearer = { tokenFrom: [{ header: "Authorization" }, { apiKey: "Authorization" }] };
+
+const ROUTES = [
+  { name: "bearer", path: "/bearer/", ...bearer, upstream: "app" },
+  { name: "scoped", path: "/scoped/", ...keyed, require: { scopes: { all: ["orders:read"] } } },
+  { name: "write", path: "/write/", ...keyed, require: { scopes: { all: ["orders:write"] } } },
+  { name: "deploy", path: "/deploy/", ...keyed, require: { groups: { any: ["deploy"] } } },
+  { name: "staff", path: "/staff/", ...keyed, require: { groups: { any: ["staff"] } } },
+  { name: "tokens", path: "/tokens/" },
+  {
+    ...{ name: "limited", path: "/limited/", ...keyed },
+    rateLimit: { requests: 2, within: "1h", by: "subject" },
+  },
+  { name: "sockets", path: "/socket", ...keyed, upstream: "sockets" },
+  { name: "keyed", path: "/", ...keyed },
+].map((route) => ({ upstream: "app", ...route }));
+
+const start = (backend: EchoBackend, keys: object, workers = 1): Promise<Sallyport> =>
+  startSallyport({
+    target: backend.url,
+    config: {
+      upstreams: { sockets: { targets: [sockets.url] } },
+      ...{
+        apiKeys: [{ kind: "file", path: "api-keys.yaml" }],
+        routes: ROUTES,
+        server: { workers },
+      },
+      log: { fields: { api_key: "claim:api_key" } },
+    },
+    files: { "api-keys.yaml": JSON.stringify({ keys }) },
+  });
+
+let backend: EchoBackend;
+let sockets: WebSocketBackend;
+let gate: Sallyport;
+beforeAll(async () => {
+  backend = await startEchoBackend();
+  sockets = await startWebSocketBackend();
+  gate = await start(backend, FILE);
+});
+afterAll(async () => {
+  await gate.close();
+  await sockets.close();
+  await backend.close();
+});
+
+const get = (path: string, key?: string, question: Question = {}, at = gate) =>
+  ask(at, path, {
+    ...question,
+    headers: { ...(key === undefined ? {} : { "x-api-key": key }), ...question.headers },
+  });
+
+describe("an API key", () => {
+  it("is a caller, whom the backend knows without the key", async () => {
+    const answer = await get("/x", ci.key);
+    expect(answer.status).toBe(200);
+    const { header } = echoedBy(answer);
+    const identity = ["x-auth-subject", "x-auth-groups", "x-auth-issuer", "x-api-key"].map(header);
+    expect(identity).toEqual(["ci", "deploy", "api-keys", undefined]);
+    expect(answer.body).not.toContain(ci.key.slice(-20));
+    await expect
+      .poll(gate.log)
+      .toContainEqual(
+        expect.objectContaining({ msg: "request", path: "/x", subject: "ci", api_key: "ci" }),
+      );
+  });
+
+  it("meets what routes require of groups and scopes", async () => {
+    const statuses = await Promise.all(
+      ["/scoped/x", "/deploy/x", "/write/x", "/staff/x"].map(
+        async (path) => (await get(path, ci.key)).status,
+      ),
+    );
+    expect(statuses).toEqual([200, 200, 403, 403]);
+  });
+
+  it("may be a bearer token where the route says so, beside tokens", async () => {
+    expect((await ask(gate, "/bearer/x", { token: ci.key })).status).toBe(200);
+    expect((await ask(gate, "/bearer/x", { token: gate.token })).status).toBe(200);
+    expect((await ask(gate, "/x", { token: ci.key })).status).toBe(401);
+    expect((await get("/bearer/x", ci.key)).status).toBe(401);
+  });
+
+  it("counts nowhere else", async () => {
+    expect((await get("/tokens/x", ci.key)).status).toBe(401);
+    expect((await ask(gate, "/tokens/x", { token: ci.key })).status).toBe(401);
+    expect((await get(`/x?x-api-key=${ci.key}`)).status).toBe(401);
+  });
+
+  it.each<[string, string]>([
+    ["of another secret", `${ci.key.slice(0, -1)}${ci.key.endsWith("A") ? "B" : "A"}`],
+    ["of another name", ci.key.replace(/^sp_\w{12}/, "sp_000000000000")],
+    ["that is too short", ci.key.slice(0, -1)],
+    ["that is too long", `${ci.key}A`],
+    ["in upper case", ci.key.toUpperCase()],
+    ["that is its hash", ci.hash],
+    ["that has expired", old.key],
+    ["that is disabled", off.key],
+    ["that is a token", "token"],
+    ["that is empty", ""],
+  ])("%s is refused", async (_what, key) => {
+    const answer = await get("/x", key === "token" ? gate.token : key);
+    expect(answer.status).toBe(401);
+    expect(answer.headers["www-authenticate"]).toMatch(/^Bearer /);
+    expect(answer.body).not.toContain("sp_");
+  });
+
+  it("beside a token, or twice, says not who is calling", async () => {
+    expect((await get("/x", ci.key, { token: gate.token })).status).toBe(401);
+    const twice = { headers: { "x-api-key": [ci.key, ci.key] } } as unknown as Question;
+    expect((await ask(gate, "/x", twice)).status).toBe(401);
+  });
+
+  it("has a rate limit of its own", async () => {
+    const asked = async (question: Question) => (await ask(gate, "/limited/x", question)).status;
+    const key = { headers: { "x-api-key": ci.key } };
+    expect([await asked(key), await asked(key), await asked(key)]).toEqual([200, 200, 429]);
+    expect(await asked({ token: gate.token })).toBe(200);
+  });
+
+  it("ends by the revocation of its subject", async () => {
+    await using own = await start(backend, FILE);
+    expect((await get("/x", ci.key, {}, own)).status).toBe(200);
+    const path = "/-/revoke?subject=ci&issuer=api-keys";
+    expect((await ask({ port: own.adminPort }, path, { method: "POST" })).status).toBe(200);
+    expect((await get("/x", ci.key, {}, own)).status).toBe(401);
+  });
+});
+
+describe.each([1, 2])("with %i workers", (workers) => {
+  it("changes of the file are in force at once, also for what runs; a broken one changes nothing", async () => {
+    await using own = await start(backend, FILE, workers);
+    const file = join(own.directory, "api-keys.yaml");
+    const status = async (key: string) => (await get("/x", key, {}, own)).status;
+    const socket = await openWebSocket(own, "/socket", { "x-api-key": ci.key });
+    expect(await status(ci.key)).toBe(200);
+    const added = newApiKey("new");
+    await writeFile(file, JSON.stringify({ keys: { ...FILE, new: { hash: added.hash } } }));
+    await until(async () => (await status(added.key)) === 200);
+    await writeFile(file, "keys: [");
+    await until(() => JSON.stringify(own.log()).includes("configuration was not reloaded"));
+    expect([await status(added.key), await status(ci.key)]).toEqual([200, 200]);
+    const began = performance.now();
+    await writeFile(
+      file,
+      JSON.stringify({ keys: { ...FILE, ci: { ...FILE.ci, disabled: true } } }),
+    );
+    await socket.closed;
+    expect(performance.now() - began).toBeLessThan(2_000);
+    expect([await status(added.key), await status(ci.key)]).toEqual([401, 401]);
+    expect(await readFile(file, "utf8")).not.toContain(ci.key);
+  });
+});
+
+it("is not found by anything but all of its bits", () => {
+  expect(ci.key).toMatch(/^sp_[0-9a-f]{12}_[A-Za-z0-9_-]{43}$/);
+  expect(ci.hash).toBe(`sha256:${createHash("sha256").update(ci.key).digest("hex")}`);
+  expect(newApiKey("ci").key).not.toBe(ci.key);
+});

@@ -1,0 +1,126 @@
+import { readFile } from "node:fs/promises";
+import { isMap, parseDocument } from "yaml";
+import {
+  CONFIGURATION_FLAGS,
+  CONFIGURATION_HELP,
+  configurationSources,
+  durationFlag,
+  parseFlags,
+} from "../../src/cli/arguments.ts";
+import { type Command, EXIT, type Terminal, UsageError } from "../../src/cli/command.ts";
+import { loadConfiguration } from "../../src/config/load.ts";
+import { replaceFile } from "../../src/lib/files/private-file.ts";
+import { systemCode } from "../../src/lib/text/error-code.ts";
+import {
+  isApiKeyName,
+  isScope,
+  newApiKey,
+  readApiKeys,
+} from "../../src/tokens/api-keys/api-key-file.ts";
+
+const DAY_MS = 86_400_000;
+const DAYS = /^(\d{1,5})d$/;
+
+const text = { type: "string" } as const;
+
+export const apiKey: Command = {
+  help: `Usage: sallyport api-key create NAME [options]
+
+Makes an API key, adds its hash to the file of keys, and prints the key, which is shown this once. A running
+Sallyport accepts it at once, on routes whose tokenFrom has apiKey. To end a key, set disabled: true in the file,
+or remove it there.
+
+      --groups A,B          groups of the caller
+      --scopes A,B          scopes of the caller
+      --subject SUBJECT     who the caller is (default: the name)
+      --expires D           end of the key: 90d, 12h (default: never)
+  -f, --file FILE           the file (default: that of apiKeys in the configuration)
+${CONFIGURATION_HELP}
+  -h, --help                this text`,
+  async run(args, terminal) {
+    const [action = "", name = "", ...rest] = args;
+    if (action !== "create" || name === "" || name.startsWith("-")) {
+      const said = action === "" || action === "create" ? name : action;
+      throw new UsageError(`needs create and the name of the key${said && `, not ${said}`}`);
+    }
+    const flags = parseFlags(rest, {
+      ...CONFIGURATION_FLAGS,
+      groups: text,
+      scopes: text,
+      subject: text,
+      expires: text,
+      file: { ...text, short: "f" },
+    });
+    if (!isApiKeyName(name)) {
+      throw new UsageError("the name of a key has 1 to 63 letters, digits, . _ and -");
+    }
+    const file = flags.file ?? configuredFile(flags, terminal);
+    const { key, hash } = newApiKey(name);
+    const scopes = listIn(flags.scopes);
+    if (!scopes.every(isScope)) throw new UsageError("--scopes needs scopes, separated by commas");
+    const groups = listIn(flags.groups);
+    await addTo(file, name, {
+      hash,
+      ...(flags.subject === undefined ? {} : { subject: flags.subject }),
+      ...(groups.length === 0 ? {} : { groups }),
+      ...(scopes.length === 0 ? {} : { scopes }),
+      ...(flags.expires === undefined ? {} : { expires: expiryOf(flags.expires) }),
+    });
+    terminal.err(`added ${name} to ${file}; the key is shown this once:\n`);
+    terminal.out(`${key}\n`);
+    return EXIT.done;
+  },
+};
+
+function configuredFile(
+  flags: Parameters<typeof configurationSources>[0],
+  terminal: Terminal,
+): string {
+  const { apiKeys } = loadConfiguration(configurationSources(flags, terminal)).configuration;
+  const [store] = apiKeys;
+  if (store === undefined) {
+    throw new UsageError("the configuration has no apiKeys; name a file with --file");
+  }
+  return store.path;
+}
+
+/** Adds an entry, and leaves the rest of the file as it is, with its comments. */
+async function addTo(file: string, name: string, entry: object): Promise<void> {
+  const before = await contentOf(file);
+  if (before !== undefined) {
+    const known = readApiKeys(Buffer.from(before), file);
+    if (known.some((each) => each.name === name)) {
+      throw new UsageError(`${file} has a key named ${name} already`);
+    }
+  }
+  const document = parseDocument(before ?? "keys: {}\n");
+  const keys = document.get("keys");
+  // The flow style of an empty mapping would put each further key on one line.
+  if (isMap(keys)) keys.flow = false;
+  else document.set("keys", document.createNode({}));
+  document.setIn(["keys", name], document.createNode(entry));
+  const after = document.toString({ lineWidth: 0 });
+  // What it would refuse, it must not write.
+  readApiKeys(Buffer.from(after), file);
+  await replaceFile(file, `${file}.new`, after);
+}
+
+/** Returns the text of a file; undefined if there is none. */
+async function contentOf(file: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if (systemCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function listIn(given: string | undefined): string[] {
+  return (given ?? "").split(",").filter((each) => each !== "");
+}
+
+function expiryOf(given: string): string {
+  const [, days] = DAYS.exec(given) ?? [];
+  const ms = days === undefined ? durationFlag("expires", given, 1) : Number(days) * DAY_MS;
+  return new Date(Date.now() + ms).toISOString().replace(/\.\d+Z$/, "Z");
+}
