@@ -225,6 +225,7 @@ export function claimName() {
 /** The fields of every server that Sallyport queries about a request. */
 
 const ONE_HOUR = 3_600_000;
+const ONE_DAY = 24 * ONE_HOUR;
 
 const ONE_MINUTE = 60_000;
 
@@ -266,6 +267,15 @@ export function remoteTimes({
       .prefault(cache)
       .describe(`How long to cache a yes${of}; a no is cached for 5s at most`),
   };
+}
+
+/** How long a server may be away. */
+export function staleTime() {
+  return duration({ min: 0, max: ONE_DAY })
+    .prefault("0s")
+    .describe(
+      "How long an earlier yes counts after cache, while the server cannot be asked; a no, a revocation and the end of a token count at once. 0s: not at all",
+    );
 }
 
 /** The API server of Kubernetes. */

@@ -1,7 +1,13 @@
 /** Checks by other servers: who is calling, and whether the caller is allowed. */
 
-/** The `result` of `remote_checks_total`; `cached` if the answer was cached. */
-export const REMOTE_CHECK_RESULTS = ["allowed", "denied", "unavailable", "cached"] as const;
+/** The `result` of `remote_checks_total`; `cached` if the answer was cached, `stale` if an earlier yes stood in for one. */
+export const REMOTE_CHECK_RESULTS = [
+  "allowed",
+  "denied",
+  "unavailable",
+  "cached",
+  "stale",
+] as const;
 export type RemoteCheckResult = (typeof REMOTE_CHECK_RESULTS)[number];
 
 /** A check as the configuration names it. */
@@ -15,11 +21,16 @@ export interface RemoteCheckName {
 export interface RemoteCheckObserver {
   /** The answer was cached. */
   cached(): void;
+  /** An earlier yes counted, because the server could not be asked. */
+  stale(): void;
   /** The server has answered. */
   answered(allowed: boolean, seconds: number): void;
   /** The server could not be asked, or gave no usable answer. The reason quotes neither the question nor the answer. */
   failed(reason: string, seconds: number): void;
 }
+
+/** How long an earlier yes counts before the server is asked again while it is away, in milliseconds. */
+export const STALE_STEP_MS = 1_000;
 
 /** A test query to the server of a check, for `sallyport doctor`. */
 export interface RemoteProbe {

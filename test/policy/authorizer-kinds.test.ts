@@ -58,6 +58,7 @@ async function opened(protocol: Protocol, answer: () => RemoteReply, common: Par
   const clock = setClock();
   const authorizer = openAuthorizer(settings, clock, {
     cached: () => void observed.push("cached"),
+    stale: () => void observed.push("stale"),
     answered: (allowed) => void observed.push(allowed ? "allowed" : "denied"),
     failed: (reason) => void observed.push(reason),
   });

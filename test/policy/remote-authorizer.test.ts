@@ -28,6 +28,7 @@ async function opened(
     clock,
     {
       cached: () => void told.push("cached"),
+      stale: () => void told.push("stale"),
       answered: (allowed) => void told.push(allowed ? "allowed" : "denied"),
       failed: (reason) => void told.push(reason),
     },
@@ -234,5 +235,49 @@ describe("an HTTP server", () => {
       claims: { tenant: "acme" },
     });
     expect(JSON.stringify(server.asked)).not.toContain("secret");
+  });
+});
+
+describe("while the API server is away", () => {
+  const request = requestWith();
+  const caller = identityWith();
+
+  const outage = async (more: object) => {
+    const state = { reply: review(true) as RemoteReply };
+    const opened = await reviewing(() => state.reply, { cache: 30_000, ...more });
+    expect(await opened.allows(request, caller)).toBe(true);
+    return { ...opened, state };
+  };
+
+  test("an earlier yes stands in for staleFor after cache, and the server is asked at intervals", async () => {
+    const { allows, clock, state, told, server } = await outage({ staleFor: 60_000 });
+    state.reply = { status: 500, body: {} };
+    clock.advance(31_000);
+    expect(await allows(request, caller)).toBe(true);
+    expect(await allows(request, caller)).toBe(true);
+    expect(server.asked).toHaveLength(2);
+    expect(told).toEqual(["allowed", "status 500", "stale", "stale"]);
+    clock.advance(1_500);
+    expect(await allows(request, caller)).toBe(true);
+    expect(server.asked).toHaveLength(3);
+    clock.advance(60_000);
+    expect(await allows(request, caller)).toBe("authorization_unavailable");
+  });
+
+  test("a no ends it, and never becomes a yes", async () => {
+    const { allows, clock, state } = await outage({ staleFor: 60_000 });
+    state.reply = review(false);
+    clock.advance(31_000);
+    expect(await allows(request, caller)).toBe(false);
+    state.reply = { status: 500, body: {} };
+    clock.advance(10_000);
+    expect(await allows(request, caller)).toBe("authorization_unavailable");
+  });
+
+  test("nothing stands in without staleFor", async () => {
+    const { allows, clock, state } = await outage({});
+    state.reply = { status: 500, body: {} };
+    clock.advance(31_000);
+    expect(await allows(request, caller)).toBe("authorization_unavailable");
   });
 });

@@ -16,7 +16,12 @@ test("a provider cannot fill the memory or the journal with ended sessions", asy
         ...{ name: "company", issuer: provider.issuer, caFile: undefined, clientId: CLIENT_ID },
         ...{ clientSecret: undefined, clientKey: undefined, scopes: ["openid"] },
         ...{ claims: {}, needed: [], admits: () => true },
-        check: { cached: () => undefined, answered: () => undefined, failed: () => undefined },
+        check: {
+          cached: () => undefined,
+          stale: () => undefined,
+          answered: () => undefined,
+          failed: () => undefined,
+        },
       },
     ],
     issuer: { issue: () => Promise.reject(new Error("nobody signs in")) },

@@ -18,7 +18,10 @@ interface Caller {
 }
 
 interface Protocol {
-  settings(url: string, times: { timeout: number; cache: number }): TokenCheckSettings;
+  settings(
+    url: string,
+    times: { timeout: number; cache: number; staleFor: number },
+  ): TokenCheckSettings;
   /** The token that the server is asked about. */
   tokenIn(asked: Asked): string;
   /** Vouches for a caller; `undefined` refuses the token. */
@@ -58,10 +61,15 @@ const PROTOCOLS = {
 
 const OPAQUE = { digest: "digest", opaque: true, notes: undefined };
 
-async function opened(protocol: Protocol, answer: (token: string) => RemoteReply, timeout = 5_000) {
+async function opened(
+  protocol: Protocol,
+  answer: (token: string) => RemoteReply,
+  timeout = 5_000,
+  staleFor = 0,
+) {
   const server = await startRemoteServer((asked) => answer(protocol.tokenIn(asked)));
   onTestFinished(() => server.close());
-  const settings = protocol.settings(server.url, { timeout, cache: 30_000 });
+  const settings = protocol.settings(server.url, { timeout, cache: 30_000, staleFor });
   const observed: string[] = [];
   const clock = setClock();
   const verification = new RemoteVerification({
@@ -70,6 +78,7 @@ async function opened(protocol: Protocol, answer: (token: string) => RemoteReply
     clock,
     observe: (kind, issuer) => ({
       cached: () => undefined,
+      stale: () => void observed.push("stale"),
       answered: (allowed) => void observed.push(`${kind} ${issuer} ${allowed}`),
       failed: (reason) => void observed.push(reason),
     }),
@@ -104,6 +113,32 @@ describe.each(Object.entries<Protocol>(PROTOCOLS))("%s", (kind, protocol) => {
       until: clock.now() + 30_000,
     });
     expect(observed).toEqual([`${kind} elsewhere true`]);
+  });
+
+  test("vouches for a caller while the server is away, for staleFor, and not beyond the token", async () => {
+    const answer: { reply: RemoteReply } = { reply: reply({ sub: "zoe" }) };
+    const { verify, observed, clock } = await opened(protocol, () => answer.reply, 5_000, 60_000);
+    await verify("good");
+    answer.reply = { status: 500, body: {} };
+    clock.advance(31_000);
+    const verdict = await verify("good");
+    expect(verdict).toMatchObject({ claims: { subject: "zoe" }, until: clock.now() + 1_000 });
+    expect(observed.at(-1)).toBe("stale");
+    expect(await verify("another")).toBe("keys_unusable");
+    clock.advance(60_000);
+    expect(await verify("good")).toBe("keys_unusable");
+  });
+
+  test("forgets a caller whom the server has refused", async () => {
+    const answer: { reply: RemoteReply } = { reply: reply({ sub: "zoe" }) };
+    const { verify, clock } = await opened(protocol, () => answer.reply, 5_000, 60_000);
+    await verify("good");
+    answer.reply = reply(undefined);
+    clock.advance(31_000);
+    expect(await verify("good")).toMatchObject({ reason: "inactive" });
+    answer.reply = { status: 500, body: {} };
+    clock.advance(6_000);
+    expect(await verify("good")).toBe("keys_unusable");
   });
 
   test("asks about exactly the token, and never in the URL", async () => {

@@ -23,6 +23,7 @@ export function observeCheck(
   const check = { kind, name };
   return {
     cached: () => observer.remoteChecked(check, "cached", undefined),
+    stale: () => observer.remoteChecked(check, "stale", undefined),
     answered(allowed, seconds) {
       observer.remoteChecked(check, allowed ? "allowed" : "denied", seconds);
       const ended = outage.succeeded();

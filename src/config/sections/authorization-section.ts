@@ -8,6 +8,7 @@ import {
   onError,
   remoteAccess,
   remoteTimes,
+  staleTime,
   remoteUrl,
   text,
 } from "../fields.ts";
@@ -66,6 +67,7 @@ function subjectAccessReview() {
       .describe("Issuers whose subjects are users of the cluster; default: those with tokenReview"),
     resource: resource(),
     ...remoteTimes({ timeout: "2s", cache: "30s", kind: "subjectAccessReview" }),
+    staleFor: staleTime(),
     onError: onError(),
   });
 }

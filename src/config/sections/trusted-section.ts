@@ -9,6 +9,7 @@ import {
   refuse,
   remoteAccess,
   remoteTimes,
+  staleTime,
   remoteUrl,
   text,
 } from "../fields.ts";
@@ -228,6 +229,7 @@ function introspection() {
       clientSecret: text().meta({ writeOnly: true }).describe("Client secret; use ${file:…}"),
       caFile,
       ...remoteTimes({ timeout: "2s", cache: "30s" }),
+      staleFor: staleTime(),
     })
     .exactOptional()
     .describe("Token introspection (RFC 7662), for tokens that are not JWTs");
@@ -245,6 +247,7 @@ function tokenReview() {
           "Audiences, of which a token must have one; default: that of the API server itself",
         ),
       ...remoteTimes({ timeout: "2s", cache: "1m" }),
+      staleFor: staleTime(),
     })
     .exactOptional()
     .describe("Kubernetes TokenReview, for every token that no other entry covers");

@@ -99,6 +99,8 @@ interface Common {
   readonly timeout: number;
   /** How long a positive answer is cached, in milliseconds. */
   readonly cache: number;
+  /** How long it counts after that while the server is away, in milliseconds. */
+  readonly staleFor?: number;
   readonly onError: "unavailable" | "deny";
 }
 
@@ -115,9 +117,9 @@ export function openAuthorizer<Kind extends AuthorizerKindName>(
   clock: Clock,
   observer: RemoteCheckObserver,
 ): RemoteAuthorizer {
-  const { kind, timeout, cache, onError } = settings;
+  const { kind, timeout, cache, staleFor = 0, onError } = settings;
   const client = BY_NAME[kind].open(settings);
-  return new RemoteAuthorizer({ client, timeout, cache, onError, clock, observer });
+  return new RemoteAuthorizer({ client, timeout, cache, staleFor, onError, clock, observer });
 }
 
 /** Completes settings by what follows from the rest of the configuration: see `AuthorizerKind`. */

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { RemoteCheckObserver } from "../../core/remote-check.ts";
+import { type RemoteCheckObserver, STALE_STEP_MS } from "../../core/remote-check.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
@@ -16,6 +16,8 @@ export interface AuthorizerOptions {
   readonly timeout: number;
   /** How long a positive answer is cached, in milliseconds; 0 for no cache. */
   readonly cache: number;
+  /** How long a positive answer counts after that while the server cannot be asked, in milliseconds. */
+  readonly staleFor: number;
   /** What to do if the server cannot decide. */
   readonly onError: "unavailable" | "deny";
   readonly clock: Clock;
@@ -37,6 +39,10 @@ interface Remembered {
   readonly allowed: boolean;
   /** In monotonic milliseconds. */
   readonly until: number;
+  /** When it ends for good, in monotonic milliseconds. */
+  readonly ends: number;
+  /** Whether the server was away when it was to be asked again. */
+  readonly isStale?: true;
 }
 
 /**
@@ -65,14 +71,17 @@ export class RemoteAuthorizer {
     const questions = client.questions(request, identity);
     if (questions === undefined) return false;
     const unknown: [key: string, question: string][] = [];
+    let isStale = false;
     for (const question of questions) {
       const key = hash("sha256", question, "base64url");
       const known = this.#answers.get(key);
       if (known === undefined || clock.monotonic() >= known.until) unknown.push([key, question]);
       else if (!known.allowed) return this.#cached(false);
+      else isStale ||= known.isStale === true;
     }
     if (unknown.length > 0) return this.#askAll(unknown, identity);
-    observer.cached();
+    if (isStale) observer.stale();
+    else observer.cached();
     return true;
   }
 
@@ -97,7 +106,7 @@ export class RemoteAuthorizer {
   }
 
   async #ask(key: string, question: string, caller: string): Promise<boolean> {
-    const { client, timeout, cache, clock, observer } = this.#options;
+    const { client, timeout, cache, staleFor, clock, observer } = this.#options;
     const began = clock.monotonic();
     const seconds = (): number => (clock.monotonic() - began) / 1000;
     const signal = AbortSignal.timeout(timeout);
@@ -105,12 +114,29 @@ export class RemoteAuthorizer {
       const allowed = await this.#questions.ask(caller, signal, () => client.ask(question, signal));
       observer.answered(allowed, seconds());
       const forMs = allowed ? cache : Math.min(cache, LONGEST_NO_MS);
-      if (forMs > 0) this.#answers.set(key, { allowed, until: clock.monotonic() + forMs });
+      const until = clock.monotonic() + forMs;
+      const ends = allowed ? until + staleFor : until;
+      // A no ends an earlier yes.
+      if (ends > clock.monotonic()) this.#answers.set(key, { allowed, until, ends });
+      else this.#answers.delete(key);
       return allowed;
     } catch (error) {
       observer.failed(remoteFailure(error), seconds());
+      if (this.#standsIn(key)) return true;
       if (this.#options.onError === "deny") return false;
       throw new GateError("authorization_unavailable", { retryAfter: 1 });
     }
+  }
+
+  /** Whether an earlier yes stands in for an answer; it does so for a while, in which the server is not asked. */
+  #standsIn(key: string): boolean {
+    const { clock, observer } = this.#options;
+    const known = this.#answers.peek(key);
+    const now = clock.monotonic();
+    if (known?.allowed !== true || now >= known.ends) return false;
+    const until = Math.min(known.ends, now + STALE_STEP_MS);
+    this.#answers.set(key, { ...known, until, isStale: true });
+    observer.stale();
+    return true;
   }
 }

@@ -1,4 +1,5 @@
-import type { RemoteCheckObserver } from "../../core/remote-check.ts";
+import { LRUCache } from "lru-cache";
+import { type RemoteCheckObserver, STALE_STEP_MS } from "../../core/remote-check.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { IdentityClaims } from "../../core/request/identity.ts";
 import type {
@@ -91,6 +92,16 @@ interface RemoteVerificationOptions {
   readonly observe: ObserveCheck;
 }
 
+/** A yes that may stand in for an answer. */
+interface Yes {
+  readonly claims: IdentityClaims;
+  /** When it ends for good, in milliseconds since the epoch. */
+  readonly ends: number;
+}
+
+/** Maximum number of yeses that may stand in for an answer, for each server. */
+const MOST_YESES = 5_000;
+
 interface Asked extends Expectations {
   readonly name: string;
   readonly label: string;
@@ -100,6 +111,9 @@ interface Asked extends Expectations {
   readonly questions: FairQuestions;
   readonly timeout: number;
   readonly cache: number;
+  readonly staleFor: number;
+  /** Earlier yeses, by digest. */
+  readonly yeses: LRUCache<string, Yes>;
   readonly observer: RemoteCheckObserver;
 }
 
@@ -174,7 +188,7 @@ export class RemoteVerification {
     for (const asked of this.#asked) {
       if (asked.opaqueOnly && !opaque) continue;
       forMs = Math.min(forMs, asked.cache);
-      const found = await this.#askOne(asked, token, client);
+      const found = await this.#askOne(asked, token, digest, client);
       trace?.queried.push({ issuer: asked.name, label: asked.label, result: resultOf(found) });
       if (found === "unavailable") unavailable = true;
       else if ("claims" in found) {
@@ -195,6 +209,7 @@ export class RemoteVerification {
   async #askOne(
     asked: Asked,
     token: string,
+    digest: string,
     client: string,
   ): Promise<Vouched | TokenRefusal | "unavailable"> {
     const { check, questions, timeout, observer } = asked;
@@ -204,11 +219,30 @@ export class RemoteVerification {
     try {
       const found = await questions.ask(client, signal, async () => check.ask(token, signal));
       observer.answered(found !== undefined, seconds());
-      return found === undefined ? INACTIVE : this.#read(found, asked);
+      const verdict = found === undefined ? INACTIVE : this.#read(found, asked);
+      this.#remember(verdict, digest, asked);
+      return verdict;
     } catch (error) {
       observer.failed(remoteFailure(error), seconds());
-      return "unavailable";
+      return this.#standIn(digest, asked) ?? "unavailable";
     }
+  }
+
+  #remember(verdict: Vouched | TokenRefusal, digest: string, { staleFor, yeses }: Asked): void {
+    if (staleFor === 0) return;
+    if (!("claims" in verdict)) yeses.delete(digest);
+    else yeses.set(digest, { claims: verdict.claims, ends: verdict.until + staleFor });
+  }
+
+  /** Returns an earlier yes, for a while in which the server is not asked; never beyond the end of the token. */
+  #standIn(digest: string, { staleFor, yeses, observer }: Asked): Vouched | undefined {
+    const known = staleFor === 0 ? undefined : yeses.get(digest);
+    if (known === undefined) return undefined;
+    const now = this.#clock.now();
+    const until = Math.min(known.ends, known.claims.expiresAt * 1000, now + STALE_STEP_MS);
+    if (until <= now) return undefined;
+    observer.stale();
+    return { claims: known.claims, until };
   }
 
   #read(found: RemoteClaims, asked: Asked): Vouched | TokenRefusal {
@@ -230,7 +264,7 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
   const { issuer, audience, clockSkewMs, claims } = each;
   const check = tokenCheckOf(each);
   if (check === undefined) return undefined;
-  const { kind, label, opaqueOnly, timeout, cache } = check;
+  const { kind, label, opaqueOnly, timeout, cache, staleFor = 0 } = check;
   return {
     name: issuer,
     skewMs: clockSkewMs,
@@ -243,6 +277,8 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
     check: check.open(),
     timeout,
     cache,
+    staleFor,
+    yeses: new LRUCache({ max: MOST_YESES }),
     observer: observe(kind, issuer),
   };
 }

@@ -73,6 +73,8 @@ interface Common {
   readonly timeout: number;
   /** How long a positive result is cached, in milliseconds. */
   readonly cache: number;
+  /** How long it counts after that while the server is away, in milliseconds. */
+  readonly staleFor?: number;
   readonly caFile?: string;
 }
 
@@ -131,7 +133,7 @@ function checkOf<Kind extends TokenCheckName>(
 ): TokenCheck | undefined {
   if (settings === undefined) return undefined;
   const { label, opaqueOnly, ofCluster, hint, ...row } = BY_NAME[kind];
-  const { timeout, cache, caFile } = settings;
+  const { timeout, cache, staleFor, caFile } = settings;
   const open = (): RemoteTokenCheck => {
     const client = new RemoteClient({ caFile, connections: AT_ONCE, maxBytes: LARGEST_ANSWER });
     const { question, claimsIn } = row.open(settings);
@@ -148,6 +150,7 @@ function checkOf<Kind extends TokenCheckName>(
     ofCluster,
     timeout,
     cache,
+    ...(staleFor === undefined ? {} : { staleFor }),
     ...(caFile === undefined ? {} : { caFile }),
     open,
     probe: (nothing) => ({
