@@ -67,8 +67,8 @@ const URL_FIELD = "x-original-url";
 /** Fields about the message that asks, not about the request: no route can compare them. */
 export const QUESTION_FIELDS: readonly string[] = [...METHODS, ...TARGETS, HOST, URL_FIELD];
 
-/** Fields that a question does not pass on: they are about the message that asks. */
-export const NOT_OF_THE_REQUEST: ReadonlySet<string> = new Set([
+/** Fields that a question over HTTP does not pass on: they are about the message that asks. */
+const NOT_OF_THE_REQUEST: ReadonlySet<string> = new Set([
   ...QUESTION_FIELDS,
   ...["host", "transfer-encoding"],
 ]);

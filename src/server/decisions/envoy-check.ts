@@ -11,7 +11,7 @@ import {
   type HttpRequest,
   StatusSchema,
 } from "./external-auth_pb.ts";
-import { type AskedRequest, NOT_OF_THE_REQUEST } from "./decisions.ts";
+import type { AskedRequest } from "./decisions.ts";
 
 /**
  * `envoy.service.auth.v3.Authorization/Check`: what Envoy's ext_authz asks over gRPC. Envoy says what the request is in a message of
@@ -37,6 +37,8 @@ const OK = 0;
 
 /** A name as Envoy sends it, or that of a pseudo-header field. */
 const NAME = /^:?[!#$%&'*+.^_`|~0-9a-z-]+$/;
+/** Fields that Envoy tells in the question, or that frame the message between it and the client. */
+const TOLD_OTHERWISE = new Set(["host", "transfer-encoding"]);
 /** What a field may hold (RFC 9110 §5.5). */
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
@@ -119,7 +121,7 @@ function aboutRequest(http: HttpRequest, fields: readonly string[], address: str
     if (expected !== undefined && expected !== "" && expected !== value) throw ambiguous("header");
     hasScheme ||= name === "x-forwarded-proto";
     if (name === "x-forwarded-for") addresses.push(value);
-    else if (!name.startsWith(":") && !NOT_OF_THE_REQUEST.has(name)) rest.push(name, value);
+    else if (!name.startsWith(":") && !TOLD_OTHERWISE.has(name)) rest.push(name, value);
   }
   if (address !== "") addresses.push(address);
   if (addresses.length > 0) rest.push("X-Forwarded-For", addresses.join(", "));
