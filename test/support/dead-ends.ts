@@ -29,13 +29,13 @@ export interface SilentServer extends AsyncDisposable {
   readonly port: number;
 }
 
-/** Starts a server that accepts connections, but reads and writes nothing. */
-export async function startSilentServer(): Promise<SilentServer> {
+/** Starts a server that accepts connections, but reads and writes nothing. @param port by default one of the system's choice. */
+export async function startSilentServer(port = 0): Promise<SilentServer> {
   const sockets = new Set<Socket>();
   const server = createServer({ pauseOnConnect: true }, (socket) => {
     sockets.add(socket);
     socket.on("error", () => socket.destroy());
-  }).listen(0, "127.0.0.1");
+  }).listen(port, "127.0.0.1");
   await once(server, "listening");
   return {
     port: listeningPort(server),
