@@ -80,6 +80,9 @@ export const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
 /** Headers that some backends take for the path of the request. */
 const PATH_OVERRIDE = /^x-(?:rewrite|original|envoy-original)-(?:url|uri|path)$/;
 
+/** Where to go after the sign-in. ingress-nginx writes it into each question; it does not say who the caller is. */
+const REDIRECT = "x-auth-request-redirect";
+
 /**
  * Whether a header would make another request, or one of another caller, of what another proxy forwards itself.
  *
@@ -87,7 +90,8 @@ const PATH_OVERRIDE = /^x-(?:rewrite|original|envoy-original)-(?:url|uri|path)$/
  */
 export function isForged(folded: string, asked: readonly string[]): boolean {
   const overrides = METHOD_OVERRIDES.has(folded) || PATH_OVERRIDE.test(folded);
-  return identifiesCaller(folded) || (overrides && !asked.includes(folded));
+  const identifies = folded !== REDIRECT && identifiesCaller(folded);
+  return identifies || (overrides && !asked.includes(folded));
 }
 
 /** Lists to which each proxy appends (RFC 8586 for `CDN-Loop`). */
