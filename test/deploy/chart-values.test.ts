@@ -40,6 +40,8 @@ test("the values of the chart and of its README are accepted", () => {
     documentedFile("helm/sallyport/README.md", "values-production.yaml"),
   );
   expect(accepts(production)).toBe(true);
+  const service: Values = parse(documentedFile("helm/sallyport/README.md", "values-service.yaml"));
+  expect(accepts(service)).toBe(true);
   const dependency = parse(documentedFile("helm/sallyport/README.md", "values.yaml")) as Values;
   expect(accepts(dependency["sallyport"] as Values)).toBe(true);
   expect(accepts({ global: { any: "thing" } })).toBe(true);
@@ -107,6 +109,7 @@ test.each<Values>([
   { podMonitor: { enabled: "yes" } },
   { podMonitor: { interval: "often" } },
   { networkPolicy: { enabled: null } },
+  { networkPolicy: { askers: "gateway" } },
   { resources: { limit: {} } },
 ])("%j is refused", (given) => {
   expect(accepts(given)).toBe(false);

@@ -1,4 +1,4 @@
-/** Schemas of the objects around the pods: disruption budgets, scaling, accounts, monitoring and networking. */
+/** Schemas of the objects around the pods: disruption budgets, scaling, accounts, monitoring, Ingress and certificates. */
 import { z } from "zod";
 import { metadata, selector } from "./object-meta.ts";
 
@@ -83,20 +83,6 @@ export const CLUSTER_KINDS = [
   }),
   z.strictObject({
     apiVersion: z.literal("gateway.networking.k8s.io/v1"),
-    kind: z.literal("HTTPRoute"),
-    metadata,
-    spec: z.strictObject({
-      parentRefs: z.array(z.strictObject({ name: z.string() })),
-      hostnames: z.array(z.string()),
-      rules: z.array(
-        z.strictObject({
-          backendRefs: z.array(z.strictObject({ name: z.string(), port: z.int() })),
-        }),
-      ),
-    }),
-  }),
-  z.strictObject({
-    apiVersion: z.literal("gateway.networking.k8s.io/v1"),
     kind: z.literal("BackendTLSPolicy"),
     metadata,
     spec: z.strictObject({
@@ -105,29 +91,6 @@ export const CLUSTER_KINDS = [
         hostname: z.string(),
         caCertificateRefs: z.array(reference),
       }),
-    }),
-  }),
-  z.strictObject({
-    apiVersion: z.literal("traefik.io/v1alpha1"),
-    kind: z.literal("IngressRoute"),
-    metadata,
-    spec: z.strictObject({
-      entryPoints: z.array(z.string()),
-      routes: z.array(
-        z.strictObject({
-          kind: z.literal("Rule"),
-          match: z.string(),
-          services: z.array(
-            z.strictObject({
-              name: z.string(),
-              port: z.union([z.int(), z.string()]),
-              scheme: z.enum(["http", "https"]),
-              serversTransport: z.string(),
-            }),
-          ),
-        }),
-      ),
-      tls: z.strictObject({ secretName: z.string() }),
     }),
   }),
   z.strictObject({

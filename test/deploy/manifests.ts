@@ -5,6 +5,7 @@
 import { parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { CLUSTER_KINDS } from "./cluster-kinds.ts";
+import { ROUTE_KINDS } from "./route-kinds.ts";
 import { metadata, names, selector } from "./object-meta.ts";
 
 const port = z.union([z.int(), z.string()]);
@@ -180,6 +181,7 @@ const manifest = z.discriminatedUnion("kind", [
     }),
   }),
   ...CLUSTER_KINDS,
+  ...ROUTE_KINDS,
 ]);
 
 export type Manifest = z.infer<typeof manifest>;

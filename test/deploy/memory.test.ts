@@ -41,6 +41,11 @@ test.each<[where: string, configuration: unknown, container: string]>([
     read("deploy/kubernetes/plain/deployment.yaml"),
   ],
   ["the component", parse(read("deploy/kubernetes/sidecar/config.yaml")), sidecar],
+  [
+    "the shared service",
+    parse(read("deploy/kubernetes/service/config.yaml")),
+    read("deploy/kubernetes/service/deployment.yaml"),
+  ],
   ["the component with another configuration", inConfigMap(patched), sidecar],
   ["the chart", z.object({ config: z.unknown() }).parse(parse(values)).config, values],
   [

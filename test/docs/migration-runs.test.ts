@@ -77,8 +77,73 @@ test("nginx: custom headers, the stripped path, and groups instead of an authent
   ]);
 });
 
+test("ingress-nginx: its question, with the names of headers and the groups of before", async () => {
+  const users = {
+    alice: { password: cheapHash("a"), groups: ["sales", "reports"] },
+    bob: { password: cheapHash("b"), groups: ["sales"] },
+  };
+  const gate = await startMigrated("ingress-nginx", { "users.yaml": JSON.stringify({ users }) });
+  const decide = (path: string, token?: string): Promise<Answer> =>
+    gate.decide({ "X-Original-URL": `https://orders.example.com${path}` }, token);
+  const [alice, bob] = [await gate.login("alice", "a"), await gate.login("bob", "b")];
+  const report = await decide("/reports/2026", alice);
+  expect(report).toMatchObject({
+    status: 200,
+    headers: { "x-user": "alice", "x-groups": "sales,reports" },
+  });
+  expect((await decide("/reports/2026", bob)).status).toBe(403);
+  expect((await decide("/orders", bob)).status).toBe(200);
+  expect((await decide("/orders")).status).toBe(401);
+  const documents = await decide("/docs/");
+  expect(documents).toMatchObject({ status: 200, headers: { "x-user": "", "x-groups": "" } });
+});
+
+test("Authelia: a password of its users file, and its rules", async () => {
+  const gate = await startMigrated("authelia");
+  const decide = (path: string, token?: string, client = "10.1.2.3"): Promise<Answer> => {
+    const headers = { "X-Original-URL": `https://orders.example.com${path}` };
+    return gate.decide({ ...headers, "X-Forwarded-For": client }, token);
+  };
+  const alice = await gate.login("alice", "alice example");
+  const bob = await gate.login("bob", "bob example");
+  const administrator = await decide("/admin/", alice);
+  expect(administrator).toMatchObject({
+    status: 200,
+    headers: { "remote-user": "alice", "remote-groups": "sales,admins" },
+  });
+  expect((await decide("/admin/", bob)).status).toBe(403);
+  expect((await decide("/admin/", alice, "192.0.2.50")).status).toBe(403);
+  expect((await decide("/books/1", alice)).status).toBe(200);
+  expect((await decide("/books/1", bob)).status).toBe(403);
+  expect((await decide("/orders", bob)).status).toBe(200);
+  expect((await decide("/docs/x")).status).toBe(200);
+  const elsewhere = { "X-Original-URL": "https://other.example.com/" };
+  expect((await gate.decide(elsewhere, alice)).status).toBe(404);
+  expect((await gate.decide(elsewhere)).status).toBe(401);
+});
+
+test("traefik-forward-auth: navigations go to the sign-in, everything else gets 401", async () => {
+  const gate = await startMigrated("traefik-forward-auth");
+  const decide = (path: string, more: Readonly<Record<string, string>> = {}): Promise<Answer> => {
+    const host = { "X-Forwarded-Host": "orders.example.com", "X-Forwarded-Uri": path };
+    return gate.decide({ ...host, "X-Forwarded-Method": "GET", ...more });
+  };
+  expect(await decide("/docs/x")).toMatchObject({
+    status: 200,
+    headers: { "x-forwarded-user": "" },
+  });
+  expect((await decide("/admin/")).status).toBe(401);
+  const navigation = { "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document" };
+  const { status, headers } = await decide("/admin/", navigation);
+  expect(status).toBe(303);
+  // Relative, so that it stays on the host that was asked for.
+  expect(headers["location"]).toMatch(/^\/_sallyport\/login\/oidc\?to=/);
+});
+
 interface Migrated {
   ask(path: string, question?: Question): Promise<Answer>;
+  /** Asks whether a GET may pass, as a proxy does. */
+  decide(headers: Readonly<Record<string, string>>, token?: string): Promise<Answer>;
   login(username: string, password: string): Promise<string>;
 }
 
@@ -107,6 +172,9 @@ async function startMigrated(name: string, files: Files = {}): Promise<Migrated>
     SALLYPORT_ENTRY: undefined,
     SALLYPORT_SERVER__LISTEN: "127.0.0.1:0",
     SALLYPORT_ADMIN__LISTEN: "127.0.0.1:0",
+    ...(String(all["config.yaml"]).includes("\ndecisions:") && {
+      SALLYPORT_DECISIONS__FROM: JSON.stringify(["127.0.0.0/8"]),
+    }),
     ...Object.fromEntries(targets),
   });
   onTestFinished(() => child.kill());
@@ -117,6 +185,12 @@ async function startMigrated(name: string, files: Files = {}): Promise<Migrated>
   const peer = { port, ca };
   return {
     ask: (path, question) => ask(peer, path, question),
+    decide(headers, token) {
+      const said = { "X-Forwarded-For": "192.0.2.50", ...headers };
+      const method = "X-Forwarded-Method" in headers ? {} : { "X-Original-Method": "GET" };
+      const bearer = token === undefined ? {} : { authorization: `Bearer ${token}` };
+      return ask(peer, "/_sallyport/decide", { headers: { ...said, ...method, ...bearer } });
+    },
     async login(username, password) {
       const body = JSON.stringify({ username, password });
       const headers = { "content-type": "application/json" };

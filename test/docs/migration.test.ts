@@ -6,13 +6,20 @@ import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { checked, namedFiles } from "./checked-configuration.ts";
 import { readDocument, ROOT } from "./markdown.ts";
 import { cloneOfTheRepository, runLines, SALLYPORT } from "./shell-lines.ts";
 
 const MIGRATION = join(ROOT, "docs/migration");
-const names = ["kube-rbac-proxy", "nginx-auth-request", "oauth2-proxy"];
+const names = [
+  "authelia",
+  "ingress-nginx",
+  "kube-rbac-proxy",
+  "nginx-auth-request",
+  "oauth2-proxy",
+  "traefik-forward-auth",
+];
 const configurations = globSync("*/after*/config.yaml", { cwd: MIGRATION });
 
 test("each proxy has a guide, and files from before and after", () => {
@@ -32,13 +39,16 @@ test.each(configurations)("%s passes the check together with its files", async (
   expect(await checked(textOf(file), files)).toMatchObject({ code: 0, err: "" });
 });
 
-test.each(configurations)("%s is refused if a route is missing", async (file) => {
-  const broken = textOf(file).replace("upstream: app", "upstream: ap");
+test.each(configurations)("%s is refused if what its routes need is missing", async (file) => {
+  const broken = textOf(file)
+    .replace("upstream: app", "upstream: ap")
+    // Without upstreams: nobody may ask.
+    .replace(/from: \[.*?\]/, "from: []");
   const files = { ...(await namedFiles()), ...besides(file) };
   expect(await checked(broken, files)).toMatchObject({ code: 78 });
 });
 
-test.each(["nginx-auth-request", "oauth2-proxy"])(
+test.each(names.filter((name) => name !== "kube-rbac-proxy"))(
   "%s: the commands in the guide create the missing files",
   { timeout: 60_000 },
   async (name) => {
@@ -82,6 +92,17 @@ describe.each(names)("%s", (name) => {
       expect(problems, file).toEqual([]);
     }
   });
+});
+
+test("the users files of Authelia and of its guide have the same hashes and groups", () => {
+  const [before, after] = ["before/users_database.yml", "after/users.yaml"].map((file) => {
+    const { users }: { users: Record<string, Record<string, unknown>> } = parse(
+      textOf(`authelia/${file}`),
+    );
+    return Object.entries(users).map(([name, { password, groups }]) => [name, password, groups]);
+  });
+  expect(before).toHaveLength(2);
+  expect(after).toEqual(before);
 });
 
 test("htpasswd and the users file have the same hashes", () => {

@@ -49,6 +49,16 @@ test.skipIf(noKustomize !== undefined)(
   },
 );
 
+test.skipIf(noKustomize !== undefined)(titled("the shared service", noKustomize), async () => {
+  const made = readManifests(await kustomized(join(DEPLOY, "kubernetes/service")));
+  expectBudgetAndSpread(made);
+  expect(new Set(made.map(({ metadata }) => metadata.namespace))).toEqual(new Set(["sallyport"]));
+  // A changed configuration rolls the pods.
+  const { name } = only(made, "ConfigMap").metadata;
+  expect(name).toMatch(/^sallyport-config-\w+$/);
+  expect(JSON.stringify(only(made, "Deployment").spec.template.spec.volumes)).toContain(name);
+});
+
 describe.skipIf(noChart !== undefined)(titled("the chart", noChart), () => {
   let directory: TemporaryDirectory;
   let charts: ChartRenderer;

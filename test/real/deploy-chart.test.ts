@@ -18,6 +18,7 @@ import { temporaryDirectory, type TemporaryDirectory } from "../support/temporar
 
 const CHART = join(DEPLOY, "helm/sallyport");
 const UPSTREAMS = { app: { targets: ["http://orders.shop.svc:8080"] } };
+const DECISIONS = { from: ["10.244.0.0/16"] };
 const missing = whyNoChart();
 
 describe.skipIf(missing !== undefined)(titled("the chart", missing), () => {
@@ -144,6 +145,59 @@ describe.skipIf(missing !== undefined)(titled("the chart", missing), () => {
 
   test("refuses to render without upstreams", async () => {
     await expect(rendered({})).rejects.toThrow("config.upstreams is empty");
+  });
+
+  test("forwards nothing in service mode, and admits only proxies that ask", async () => {
+    const made = await rendered({ mode: "service", config: { decisions: DECISIONS } });
+    const standalone = await rendered({ config: { upstreams: UPSTREAMS } });
+    const kinds = (all: typeof made): string[] => all.map(({ kind }) => kind);
+    expect(kinds(made)).toEqual(kinds(standalone));
+    const { metadata, spec } = only(made, "Deployment").spec.template;
+    // Only the hash of the configuration differs.
+    expect(spec).toEqual(only(standalone, "Deployment").spec.template.spec);
+    expect(metadata?.labels).toMatchObject(
+      only(made, "NetworkPolicy").spec.podSelector.matchLabels,
+    );
+    const config: unknown = parse(contentOf(only(made, "ConfigMap"))["config.yaml"] ?? "");
+    expect(config).toMatchObject({
+      decisions: { ...DECISIONS, grpc: true, only: true },
+      server: { http2: true },
+    });
+    expect(config).not.toHaveProperty("upstreams");
+    const [first] = only(made, "NetworkPolicy").spec.ingress;
+    expect(first).toEqual({
+      from: [{ namespaceSelector: { matchLabels: { sallyport: "asks" } } }],
+      ports: [{ protocol: "TCP", port: 8443 }],
+    });
+    const { ports } = only(made, "Service", "orders-sallyport").spec;
+    expect(ports.map(({ name, port }) => [name, port])).toEqual([
+      ["https", 443],
+      ["grpc", 8443],
+    ]);
+  });
+
+  test("has values for the proxies that ask in service mode", async () => {
+    const made = await rendered({
+      mode: "service",
+      config: {
+        decisions: { ...DECISIONS, grpc: false, only: false },
+        upstreams: UPSTREAMS,
+      },
+      networkPolicy: { askers: null },
+      replicas: 5,
+    });
+    const config: unknown = parse(contentOf(only(made, "ConfigMap"))["config.yaml"] ?? "");
+    expect(config).toMatchObject({ decisions: { grpc: false, only: false }, upstreams: UPSTREAMS });
+    expect(config).not.toHaveProperty("server.http2");
+    expect(only(made, "Deployment").spec.replicas).toBe(5);
+    expect(only(made, "NetworkPolicy").spec.ingress[0]?.from).toBeUndefined();
+  });
+
+  test("refuses to render a service that nobody may ask, or that clients reach", async () => {
+    await expect(rendered({ mode: "service" })).rejects.toThrow("config.decisions is empty");
+    const ingress = { enabled: true, host: "orders.example.com" };
+    const values = { mode: "service", config: { decisions: DECISIONS }, ingress };
+    await expect(rendered(values)).rejects.toThrow("ingress.enabled is true");
   });
 
   test("adds the sidecar to the chart of the README", async () => {

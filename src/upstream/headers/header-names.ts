@@ -80,13 +80,16 @@ export const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
 /** Headers that some backends take for the path of the request. */
 const PATH_OVERRIDE = /^x-(?:rewrite|original|envoy-original)-(?:url|uri|path)$/;
 
+/** Where to go after the sign-in. ingress-nginx writes it into each question; it does not say who the caller is. */
+const REDIRECT = "x-auth-request-redirect";
+
 /**
  * Whether a header would make another request, or one of another caller, of what another proxy forwards itself.
  *
  * @param name in lower case. @param asked the fields by which that proxy asks: other spellings of them are not its own.
  */
 export function isForged(name: string, asked: readonly string[]): boolean {
-  if (asked.includes(name)) return false;
+  if (asked.includes(name) || name === REDIRECT) return false;
   const folded = foldedName(name);
   return (
     identifiesCaller(folded) ||

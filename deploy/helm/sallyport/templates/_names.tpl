@@ -27,7 +27,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end -}}
 
-{{/* The ServiceAccount of the pods, in standalone mode. Empty: that of the namespace. */}}
+{{/* The ServiceAccount of the pods, unless they are those of another chart. Empty: that of the namespace. */}}
 {{- define "sallyport.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "sallyport.fullname" .) .Values.serviceAccount.name -}}

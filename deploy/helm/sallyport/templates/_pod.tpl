@@ -25,7 +25,22 @@ fsGroup: 65532
 {{/* The configuration file. */}}
 {{- define "sallyport.config" -}}
 {{- $config := deepCopy .Values.config -}}
+{{- if eq .Values.mode "service" -}}
+{{- if not $config.decisions -}}
+{{- fail "config.decisions is empty: in service mode it says which proxies may ask, such as { from: [10.244.0.0/16] }" -}}
+{{- end -}}
+{{- range $key := list "grpc" "only" -}}
+{{- if not (hasKey $config.decisions $key) -}}
+{{- $_ := set $config.decisions $key true -}}
+{{- end -}}
+{{- end -}}
+{{- if and $config.decisions.grpc (not (hasKey $config.server "http2")) -}}
+{{- $_ := set $config.server "http2" true -}}
+{{- end -}}
 {{- if not $config.upstreams -}}
+{{- $_ := unset $config "upstreams" -}}
+{{- end -}}
+{{- else if not $config.upstreams -}}
 {{- if eq .Values.mode "standalone" -}}
 {{- fail "config.upstreams is empty: in standalone mode it says what Sallyport stands in front of" -}}
 {{- end -}}
