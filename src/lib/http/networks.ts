@@ -53,6 +53,8 @@ export function createNetworks(ranges: readonly string[]): Networks {
 
 /** Returns the network that counts as one client: an IPv4 address, or the /64 of an IPv6 subscriber (RFC 6177 §2). */
 export function clientNetwork(client: string): string {
+  // Node matches a long expression to see that an address is not of IPv6.
+  if (!client.includes(":")) return client;
   const address = unmapAddress(client);
   if (!isIPv6(address)) return address;
   const [head = "", tail] = address.split("%")[0]?.split("::") ?? [];
