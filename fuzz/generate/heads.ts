@@ -39,7 +39,7 @@ export const HEAD_FORMS = [
 
 /** The writers use no more than the host. */
 const LISTENER = {
-  ...{ host: "localhost", token: "", protectedPath: "/", publicPath: undefined },
+  ...{ host: "localhost", token: "", protectedPath: "/", publicPath: undefined, asks: false },
   ...{ publicSuffix: undefined, identityNames: [], seenIdentity: [], publicKeys: [] },
   ...{ keyAddress: "", ownBackend: false },
 };

@@ -24,6 +24,7 @@ describe("usage errors", () => {
     [["--url", "http://127.0.0.1", "--insecure", ...TOKEN]],
     [["--against", "http://127.0.0.1/path", ...TOKEN]],
     [["--against", "http://127.0.0.1:1", ...URL, ...TOKEN]],
+    [["--through", "http://127.0.0.1:1", ...URL, ...TOKEN]],
     [[...URL, ...TOKEN, "--identity", "X-User: root"]],
     [[...URL, ...TOKEN, "--backend", "127.0.0.1:65536"]],
     [[...URL, ...TOKEN, "--token-file", "token"]],

@@ -10,7 +10,7 @@ import {
   single,
 } from "./check-result.ts";
 import { exchange, type Exchanged, HTTP1, type Peer } from "./raw-exchange.ts";
-import { arrives, fail, isRefusal, pass, skip } from "./expectations.ts";
+import { alsoRefusedBy5xx, arrives, fail, isRefusal, pass, skip } from "./expectations.ts";
 import { tokenParts } from "./forgeries.ts";
 import { exchangeHttp2, offersHttp2 } from "./http2/framed-session.ts";
 import { http2FramingChecks } from "./http2/http2-framing-checks.ts";
@@ -225,7 +225,22 @@ async function http2Of(peer: Peer): Promise<Http2> {
   return peer.tls === undefined ? "by prior knowledge" : "by ALPN";
 }
 
+/**
+ * What could pass another proxy without permission: paths without a token, identities, and tokens. Few proxies know WebSockets over
+ * HTTP/2.
+ */
+const BY_PERMISSION =
+  /^(?!http2\/.*websocket$)(?:http2\/)?(?:path[/-](?:public|suffix)|headers[/-]identity|tokens[/-])/;
+
 function allChecks(target: Target, http2: Http2): Check[] {
+  const all = checksOf(target, http2);
+  if (!target.asks) return all;
+  return all
+    .filter(({ name }) => BY_PERMISSION.test(name))
+    .map((check) => ({ ...check, expectation: alsoRefusedBy5xx(check.expectation) }));
+}
+
+function checksOf(target: Target, http2: Http2): Check[] {
   return [
     ...framingChecks(target, http2 === "by prior knowledge"),
     ...pathChecks(target),

@@ -4,6 +4,8 @@ import type { KeyObject } from "node:crypto";
 export interface Target {
   /** Value of `Host`. */
   readonly host: string;
+  /** Whether another proxy forwards, and asks the deployment whether a request may pass. */
+  readonly asks: boolean;
   /** A token that the protected path accepts. */
   readonly token: string;
   /** Ends with a slash, like `publicPath`. */

@@ -50,6 +50,25 @@ export const refusedOrUnauthorized: Expectation = {
   judge: (observed) => judgeAbsence(observed, REFUSED_OR_UNAUTHORIZED),
 };
 
+/** What other proxies answer when they were told no in a way that they do not know. */
+const ERRORS_OF_ASKERS = new Set([500, 502, 503]);
+
+/** Passes as well if nothing arrives and each answer is an error of the proxy that asks. */
+export function alsoRefusedBy5xx(expectation: Expectation): Expectation {
+  return {
+    ...expectation,
+    judge(observed, mark) {
+      const judgement = expectation.judge(observed, mark);
+      const { answers, arrived } = observed;
+      const refused =
+        answers.length > 0 &&
+        arrived?.length === 0 &&
+        answers.every(({ status }) => ERRORS_OF_ASKERS.has(status));
+      return judgement.verdict === "FAIL" && refused ? pass(responseWords(observed)) : judgement;
+    },
+  };
+}
+
 function judgeAbsence(observed: Observed, statuses: ReadonlySet<number>): Judgement {
   const [reached] = observed.arrived ?? [];
   if (reached !== undefined) return fail(`it reached the backend as ${describeArrival(reached)}`);

@@ -19,6 +19,8 @@ export interface SelftestOptions {
   readonly peer: Peer;
   /** Value of `Host`. */
   readonly host: string;
+  /** Whether the peer is another proxy that asks Sallyport whether a request may pass. */
+  readonly asks: boolean;
   readonly token: string;
   readonly format: "text" | "json";
   /** The addresses on which recording backends listen. */
@@ -38,6 +40,7 @@ const text = { type: "string" } as const;
 const FLAGS = {
   url: text,
   against: text,
+  through: text,
   token: text,
   "token-file": text,
   ca: text,
@@ -60,15 +63,17 @@ const FLAGS = {
  */
 export function readOptions(args: readonly string[]): SelftestOptions {
   const flags = parseFlags(args, FLAGS);
-  const { backend = [], echo, against, identity = [] } = flags;
+  const { backend = [], echo, identity = [], through } = flags;
+  const against = flags.against ?? through;
   const format = formatFrom(flags.format, ["text", "json"]);
   if (backend.length > 0 && echo !== undefined) {
     throw new UsageError("--backend and --echo exclude each other");
   }
-  if (flags.url !== undefined && against !== undefined) {
-    throw new UsageError("--url and --against exclude each other");
+  if ([flags.url, flags.against, through].filter((each) => each !== undefined).length > 1) {
+    throw new UsageError("--url, --against and --through exclude each other");
   }
-  const url = against === undefined ? urlOf("--url", flags.url) : urlOf("--against", against);
+  const flag = through === undefined ? "--against" : "--through";
+  const url = against === undefined ? urlOf("--url", flags.url) : urlOf(flag, against);
   return {
     peer: {
       host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
@@ -77,6 +82,7 @@ export function readOptions(args: readonly string[]): SelftestOptions {
       timeoutMs: durationFlag("timeout", flags.timeout ?? "5s", 1),
     },
     host: url.host,
+    asks: through !== undefined,
     token: tokenOf(flags),
     format,
     backends: backend.map(listenOptionsOf),
@@ -85,7 +91,7 @@ export function readOptions(args: readonly string[]): SelftestOptions {
     publicPath: flags.public === undefined ? undefined : folder("--public", flags.public),
     publicSuffix: suffixOf(flags["public-suffix"]),
     identityNames: [
-      ...(against === undefined ? SALLYPORT_NAMES : []),
+      ...(flags.against === undefined ? SALLYPORT_NAMES : []),
       ...identity.map(fieldNameOf),
     ],
     publicKeys: flags.jwks === undefined ? [] : keysIn(flags.jwks),
@@ -198,12 +204,15 @@ const NOWHERE = "http://selftest.invalid";
 export const selftest: Command = {
   help: `Usage: sallyport selftest --url URL --token TOKEN [options]
        sallyport selftest --against URL --token TOKEN [options]
+       sallyport selftest --through URL --token TOKEN [options]
 
 Attacks your own deployment with hand-written bytes: framing, paths, headers and tokens. Prints one line
 for each check: PASS, FAIL or SKIP, its name, and what happened. Exit code 1 if a check fails, else 0.
 
       --url URL             https://host:8443, or http if TLS ends in front of Sallyport
       --against URL         the same for any other proxy, of which these options say what it protects, and how
+      --through URL         the same for another proxy that asks Sallyport: how it reads messages is its own affair, so only
+                            what could pass without permission is tried, and 500 to 503 count as no
       --token TOKEN         a valid token for the protected path
       --token-file FILE     reads the token from a file, so that no process list shows it
       --ca FILE             the CA certificate of the deployment, PEM
@@ -215,8 +224,8 @@ for each check: PASS, FAIL or SKIP, its name, and what happened. Exit code 1 if 
       --public PATH         a path that requires no token, for attacks through it
       --public-suffix END   a suffix of paths that require no token, such as .css of a route with a regular
                             expression; paths below the protected path that lack it require a token
-      --identity NAME       a header that tells the backend who the caller is; give it once for each. With --url, those of
-                            Sallyport's presets are known
+      --identity NAME       a header that tells the backend who the caller is; give it once for each. With --url and
+                            --through, those of Sallyport's presets are known
       --jwks FILE           the public keys of the deployment (JWKS), to forge tokens with them
       --timeout DURATION    for each response (default: 5s)
       --format text|json    default: text
