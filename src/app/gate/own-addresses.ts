@@ -7,7 +7,7 @@ import { withoutFields } from "../../lib/http/header-values.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
 import { hostMatcher } from "../../policy/route-table.ts";
 import { Sessions } from "../../server/browser/sessions.ts";
-import { ResourceMetadata } from "../../server/endpoints/resource-metadata.ts";
+import { ResourceMetadata, scopesIn } from "../../server/endpoints/resource-metadata.ts";
 import { Decisions, QUESTION_FIELDS } from "../../server/decisions/decisions.ts";
 import { UNMETERED } from "../../server/listener/reading/fair-reading.ts";
 import { ambiguous, createIntake } from "../../server/request/intake.ts";
@@ -77,22 +77,26 @@ export function metadataFor({
   if (metadata === undefined) return undefined;
   const { resource, name, documentation } = metadata;
   const places = routes.flatMap(({ tokenFrom = [] }) => tokenFrom);
-  const paths = routes.map((route): [string, readonly string[]] => {
-    const { all = [], any = [] } = route.require?.scopes ?? {};
-    const path = "path" in route ? route.path : "exact" in route ? route.exact : "";
-    return [path, [...all, ...any]];
-  });
-  const scopes = Map.groupBy(paths, ([path]) => path);
+  const paths = routes.map((route) => ({
+    path: "path" in route ? route.path : "exact" in route ? route.exact : "",
+    serves: route.hosts === undefined ? () => true : hostMatcher(route.hosts),
+    scopes: scopesIn(route.require),
+  }));
   return new ResourceMetadata({
     resource,
     name,
     documentation,
     authorizationServers: tokens.trusted
-      .filter((trusted) => trusted.tokenReview === undefined && URL.canParse(trusted.issuer))
+      .filter(({ tokenReview, issuer }) => tokenReview === undefined && isWebAddress(issuer))
       .map(({ issuer }) => issuer),
     methods: places.some((place) => "query" in place) ? ["header", "query"] : ["header"],
-    paths: new Map([...scopes].map(([path, each]) => [path, each.flatMap(([, list]) => list)])),
+    paths,
   });
+}
+
+/** Other names of issuers, such as `opaque:main`, are for the configuration alone. */
+function isWebAddress(issuer: string): boolean {
+  return /^https?:\/\//.test(issuer) && URL.canParse(issuer);
 }
 
 /** Returns what people with browsers get, if they sign in here. */

@@ -6,6 +6,8 @@ export function metadataSection() {
   return z
     .strictObject({
       resource: remoteUrl()
+        // It stands between quotes in challenges.
+        .refine((url) => !/[?"\\]/.test(url), "must have no query, quotes or backslashes")
         .exactOptional()
         .describe(
           "Identifier of this resource, which tokens have as audience: its URL as clients write it; default: the origin that was asked for",

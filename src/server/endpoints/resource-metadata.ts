@@ -1,6 +1,17 @@
+import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
+import type { Route } from "../../core/route/route.ts";
 import type { Endpoint } from "../request/gate.ts";
 import { originOf } from "../request/own-origin.ts";
+
+/** A route, as far as it says what a token needs. */
+export interface ProtectedPath {
+  /** Empty for a regular expression. */
+  readonly path: string;
+  /** Whether it serves this host. */
+  readonly serves: (host: string) => boolean;
+  readonly scopes: readonly string[];
+}
 
 /** What programs must know to get a token for this resource (RFC 9728). */
 export interface ResourceMetadataOptions {
@@ -12,8 +23,8 @@ export interface ResourceMetadataOptions {
   readonly authorizationServers: readonly string[];
   /** How a token may be sent (RFC 6750 §2): `header` and `query`. */
   readonly methods: readonly string[];
-  /** The paths of routes, each with the scopes that it requires. A resource may be more than an origin (RFC 9728 §3.1). */
-  readonly paths: ReadonlyMap<string, readonly string[]>;
+  /** A resource may be more than an origin (RFC 9728 §3.1). */
+  readonly paths: readonly ProtectedPath[];
 }
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
@@ -23,59 +34,86 @@ const MAX_AGE_S = 300;
 /** The protected resource metadata of this host, and of the paths that routes name. */
 export class ResourceMetadata {
   readonly #options: ResourceMetadataOptions;
+  /** Of the configured resource. */
+  readonly #own: { readonly origin: string; readonly path: string } | undefined;
   /** By path. */
   readonly endpoints: ReadonlyMap<string, Endpoint>;
 
   constructor(options: ResourceMetadataOptions) {
     this.#options = options;
     const { resource, paths } = options;
-    // A path stands behind the well-known one, without its final slash.
-    const own = resource === undefined ? "" : withoutSlash(new URL(resource).pathname);
-    const all = new Set(["", own, ...[...paths.keys()].map(withoutSlash)]);
-    this.endpoints = new Map([...all].map((path) => [WELL_KNOWN + path, this.#endpoint(path)]));
+    if (resource !== undefined) {
+      const { origin, pathname } = new URL(resource);
+      this.#own = { origin, path: withoutSlash(pathname) };
+    }
+    const all = ["", this.#own?.path ?? "", ...paths.map(({ path }) => withoutSlash(path))];
+    // Only a slash right behind the host is left out; some clients leave out every last one.
+    this.endpoints = new Map(
+      all.flatMap((path) =>
+        [path, `${path}/`].map((asked) => [WELL_KNOWN + asked, this.#endpoint(asked)] as const),
+      ),
+    );
   }
 
-  /** Returns the address of the metadata, for the challenges of a request (RFC 9728 §5.1); undefined if it names no host. */
+  /** Returns the address of the metadata, for the challenges of a request (RFC 9728 §5.1); undefined if it names no host of ours. */
   addressFor(request: GateRequest): string | undefined {
-    const { resource } = this.#options;
-    if (resource === undefined) {
-      const origin = originOf(request);
-      return origin === undefined ? undefined : origin + WELL_KNOWN;
-    }
-    const { origin, pathname } = new URL(resource);
-    return origin + WELL_KNOWN + withoutSlash(pathname);
+    if (this.#own !== undefined) return this.#own.origin + WELL_KNOWN + this.#own.path;
+    const serves = this.#options.paths.some((each) => each.serves(request.host));
+    const origin = serves ? originOf(request) : undefined;
+    return origin === undefined ? undefined : origin + WELL_KNOWN;
+  }
+
+  /** Returns the scopes to ask for, for the challenge to a caller without a valid token; undefined if none is required. */
+  scopesFor(route: Pick<Route, "require"> | undefined): string | undefined {
+    const scopes = scopesIn(route?.require);
+    return scopes.length === 0 ? undefined : [...new Set(scopes)].join(" ");
+  }
+
+  /** Whoever asks chooses the host, which counts only without a configured resource. */
+  #servedPaths({ host }: GateRequest): readonly ProtectedPath[] {
+    const { paths } = this.#options;
+    return this.#own === undefined ? paths.filter(({ serves }) => serves(host)) : paths;
   }
 
   /** @param path of the resource, behind the well-known path. */
   #endpoint(path: string): Endpoint {
     return {
       name: "resource_metadata",
-      methods: ["GET", "HEAD"],
+      // The answer to OPTIONS is for a preflight: programs in browsers send fields such as `MCP-Protocol-Version`.
+      methods: ["GET", "HEAD", "OPTIONS"],
       auth: "none",
       answer: async ({ request, transfer }) => {
         const body = JSON.stringify(this.#documentFor(request, path));
+        // A shared cache may ignore parts of `Host`, such as the port, and serve to all what one has chosen.
+        const scope = this.#own === undefined ? "private" : "public";
         const headers = [
           ...["Content-Type", "application/json", "Content-Length", `${Buffer.byteLength(body)}`],
-          ...["Cache-Control", `public, max-age=${MAX_AGE_S}`, "X-Content-Type-Options", "nosniff"],
-          ...["X-Request-Id", request.requestId],
-          // It is public, and programs in browsers need it before they have a token.
-          ...(transfer.cors === undefined ? ["Access-Control-Allow-Origin", "*"] : []),
+          ...["Cache-Control", `${scope}, max-age=${MAX_AGE_S}`],
+          ...["X-Content-Type-Options", "nosniff", "X-Request-Id", request.requestId],
         ];
+        // It is public, and programs in browsers need it before they have a token. `cors` says nothing to a request without
+        // `Origin` where it allows everybody: a cache may keep that answer for browsers.
+        if ((transfer.cors?.own ?? []).length === 0) {
+          headers.push("Access-Control-Allow-Origin", "*", "Access-Control-Allow-Headers", "*");
+        }
         return { status: 200, body, headers, close: false };
       },
     };
   }
 
+  /** @throws GateError `no_route` if nothing at this host has the path. */
   #documentFor(request: GateRequest, path: string): object {
-    const { resource, name, documentation, authorizationServers, methods, paths } = this.#options;
-    const isOwn =
-      path === "" || (resource !== undefined && path === withoutSlash(new URL(resource).pathname));
-    const origin = resource === undefined ? originOf(request) : new URL(resource).origin;
-    const scopes = isOwn
-      ? [...paths.values()].flat()
-      : (paths.get(path) ?? paths.get(`${path}/`) ?? []);
+    const { resource, name, documentation, authorizationServers, methods } = this.#options;
+    const spelled = withoutSlash(path);
+    const isOwn = spelled === "" || spelled === this.#own?.path;
+    const served = this.#servedPaths(request).filter(
+      (each) => isOwn || withoutSlash(each.path) === spelled,
+    );
+    const origin = this.#own?.origin ?? originOf(request);
+    if (origin === undefined || served.length === 0) throw new GateError("no_route");
+    const scopes = served.flatMap((each) => each.scopes);
     return {
-      resource: isOwn && resource !== undefined ? resource : `${origin ?? ""}${path}`,
+      resource: isOwn && resource !== undefined ? resource : origin + (spelled === "" ? "" : path),
       ...(authorizationServers.length === 0 ? {} : { authorization_servers: authorizationServers }),
       ...(scopes.length === 0 ? {} : { scopes_supported: [...new Set(scopes)] }),
       bearer_methods_supported: methods,
@@ -83,6 +121,11 @@ export class ResourceMetadata {
       ...(documentation === undefined ? {} : { resource_documentation: documentation }),
     };
   }
+}
+
+/** Returns the scopes that requirements name. */
+export function scopesIn(require: Route["require"]): readonly string[] {
+  return [...(require?.scopes?.all ?? []), ...(require?.scopes?.any ?? [])];
 }
 
 function withoutSlash(path: string): string {

@@ -290,9 +290,10 @@ export class Decision implements VerificationNotes {
     if (revoked !== undefined && this.endpoint?.acceptsRevoked === true) return revoked.caller;
     if (reason === "expired" && accepted !== undefined) return accepted;
     this.tokenRefusal = refusal;
-    if (reason === "missing") throw new GateError("unauthenticated", { reason });
+    const scope = gate.metadata?.scopesFor(this.route);
+    if (reason === "missing") throw new GateError("unauthenticated", { reason, scope });
     const description = gate.describesRefusals ? refusalDescription(refusal) : undefined;
-    throw new GateError("invalid_token", { reason, description });
+    throw new GateError("invalid_token", { reason, description, scope });
   }
 
   /** Permits the request unless a limit or an unknown protocol refuses it. */

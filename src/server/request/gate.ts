@@ -51,7 +51,7 @@ export interface Gate {
   /** What people with browsers get; undefined if everybody gets the envelope. */
   readonly sessions: Sessions | undefined;
   /** Undefined if challenges say nothing of where to get a token. */
-  readonly metadata: Pick<ResourceMetadata, "addressFor"> | undefined;
+  readonly metadata: Pick<ResourceMetadata, "addressFor" | "scopesFor"> | undefined;
   /** Answers other proxies; undefined if none may ask. */
   readonly decisions: Decisions | undefined;
   /** Undefined if access lines have no additional fields. */
