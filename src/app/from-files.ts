@@ -206,7 +206,7 @@ export function gateFilesOf(configuration: Configuration, files: SnapshotFiles):
 }
 
 /** @throws ConfigError with all problems of the files, or if two keys have one name. */
-function apiKeysOf({ apiKeys }: Configuration, files: SnapshotFiles): ApiKeyRow[] {
+export function apiKeysOf({ apiKeys }: Configuration, files: SnapshotFiles): ApiKeyRow[] {
   const read = createAll(
     apiKeys.map(({ path }) => () => {
       const why = (reason: string): string => `the file of API keys cannot be read: ${reason}`;

@@ -12,6 +12,7 @@ import { providersOf } from "./gate/sign-ins.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
 import {
   clientCertificatesOf,
+  apiKeysOf,
   logoOf,
   revocationFileIn,
   tlsFromFiles,
@@ -90,6 +91,7 @@ function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unk
     () => upstreamsOf(written, files.text),
     () => providersOf(written, files),
     () => logoOf(written, files),
+    () => apiKeysOf(written, files),
     () => written.shared && statePlaceOf(written.shared, files),
   ];
 }

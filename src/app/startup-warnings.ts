@@ -106,12 +106,13 @@ function fileWarnings({ path: file, stats }: FileContent): StartupWarning[] {
 
 /** Returns warnings about who can get a token, about the keys that sign, and about how long tokens and logouts last. */
 async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarning[]> {
-  const { users, tokens, browser } = written;
+  const { users, tokens, browser, apiKeys } = written;
   const found: StartupWarning[] = [];
   const add = (message: string, more: Partial<StartupWarning>): void =>
     void found.push(warning("configuration", message, more));
   const providers = browser?.providers ?? [];
-  if (users.length === 0 && tokens.trusted.length === 0 && providers.length === 0) {
+  const issued = users.length + tokens.trusted.length + providers.length;
+  if (issued === 0 && apiKeys.length === 0) {
     const message = "there are no users and no trusted issuers: nobody gets a token";
     const hint = "name a users file, or an issuer in tokens.trusted";
     add(message, { hint, loggedElsewhere: true });

@@ -35,6 +35,7 @@ const ROUTES = [
   { name: "deploy", path: "/deploy/", ...keyed, require: { groups: { any: ["deploy"] } } },
   { name: "staff", path: "/staff/", ...keyed, require: { groups: { any: ["staff"] } } },
   { name: "tokens", path: "/tokens/" },
+  { name: "open", path: "/open/", auth: "none" },
   {
     ...{ name: "limited", path: "/limited/", ...keyed },
     rateLimit: { requests: 2, within: "1h", by: "subject" },
@@ -146,6 +147,19 @@ describe("an API key", () => {
     expect(await asked({ token: gate.token })).toBe(200);
   });
 
+  it("reaches no backend of any other route", async () => {
+    const answer = await get("/open/x", ci.key);
+    expect(answer.status).toBe(200);
+    expect(answer.body).not.toContain(ci.key.slice(-20));
+  });
+
+  it("says to clients the same, whether its name exists or not", async () => {
+    const wrong = await get("/x", `${ci.key.slice(0, -1)}${ci.key.endsWith("A") ? "B" : "A"}`);
+    const unknown = await get("/x", ci.key.replace(/^sp_\w{12}/, "sp_000000000000"));
+    const said = [wrong, unknown].map(({ headers }) => headers["www-authenticate"]);
+    expect(said[0]).toBe(said[1]);
+  });
+
   it("ends by the revocation of its subject", async () => {
     await using own = await start(backend, FILE);
     expect((await get("/x", ci.key, {}, own)).status).toBe(200);
@@ -176,6 +190,13 @@ describe.each([1, 2])("with %i workers", (workers) => {
     await socket.closed;
     expect(performance.now() - began).toBeLessThan(2_000);
     expect([await status(added.key), await status(ci.key)]).toEqual([401, 401]);
+    // An end that was set since ends what runs, too.
+    await writeFile(file, JSON.stringify({ keys: FILE }));
+    await until(async () => (await status(ci.key)) === 200);
+    const second = await openWebSocket(own, "/socket", { "x-api-key": ci.key });
+    const expires = "2020-01-01T00:00:00Z";
+    await writeFile(file, JSON.stringify({ keys: { ...FILE, ci: { ...FILE.ci, expires } } }));
+    await second.closed;
     expect(await readFile(file, "utf8")).not.toContain(ci.key);
   });
 });
@@ -184,4 +205,40 @@ it("is not found by anything but all of its bits", () => {
   expect(ci.key).toMatch(/^sp_[0-9a-f]{12}_[A-Za-z0-9_-]{43}$/);
   expect(ci.hash).toBe(`sha256:${createHash("sha256").update(ci.key).digest("hex")}`);
   expect(newApiKey("ci").key).not.toBe(ci.key);
+});
+
+describe("a configuration", () => {
+  const problemsOf = async (config: object): Promise<string> => {
+    const base = { apiKeys: [{ kind: "file", path: "api-keys.yaml" }], ...config };
+    const files = { "api-keys.yaml": JSON.stringify({ keys: FILE }) };
+    const started = startSallyport({ target: backend.url, config: base, files });
+    return started.then(
+      async (own) => {
+        await own.close();
+        return "";
+      },
+      (error: Error) => error.message,
+    );
+  };
+
+  it("logs no header with keys, and names nobody else as they are named", async () => {
+    const routes = [{ ...ROUTES[0], tokenFrom: [{ apiKey: "X-Service-Ident" }] }];
+    const log = { fields: { who: "header:X_Service_Ident" } };
+    expect(await problemsOf({ routes, log })).toContain("header that tokens are taken from");
+    expect(await problemsOf({ tokens: { issuer: "api-keys" } })).toContain("issuer of API keys");
+    const both = [{ ...ROUTES[0], tokenFrom: [{ header: "X-Key" }, { apiKey: "x_key" }] }];
+    expect(await problemsOf({ routes: both })).toContain("must not name a place twice");
+  });
+
+  it("may require keys, or forbid them, by their issuer", async () => {
+    const require = { issuers: ["api-keys"] };
+    const routes = [{ name: "keys", path: "/", upstream: "app", ...keyed, require }];
+    await using own = await startSallyport({
+      target: backend.url,
+      config: { apiKeys: [{ kind: "file", path: "api-keys.yaml" }], routes },
+      files: { "api-keys.yaml": JSON.stringify({ keys: FILE }) },
+    });
+    expect((await get("/x", ci.key, {}, own)).status).toBe(200);
+    expect((await ask(own, "/x", { token: own.token })).status).toBe(403);
+  });
 });

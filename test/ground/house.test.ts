@@ -10,7 +10,7 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 54_610,
+  lines: 54_670,
   files: 352,
   filesUnder40Lines: 40,
   namesUsedByOneFile: 638,

@@ -274,6 +274,17 @@ describe("while the API server is away", () => {
     expect(await allows(request, caller)).toBe("authorization_unavailable");
   });
 
+  test("callers who fill their own queue are not an outage", async () => {
+    const { allows, clock, state } = await outage({ staleFor: 60_000 });
+    state.reply = review(false);
+    clock.advance(31_000);
+    const flood = Array.from({ length: 400 }, (_, i) =>
+      allows(requestWith({ path: `/${i}`, matchPath: `/${i}` }), caller),
+    );
+    expect(await allows(request, caller)).not.toBe(true);
+    expect(await Promise.all(flood)).not.toContain(true);
+  });
+
   test("nothing stands in without staleFor", async () => {
     const { allows, clock, state } = await outage({});
     state.reply = { status: 500, body: {} };

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { type FileHandle, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { isMap, parseDocument } from "yaml";
 import {
   CONFIGURATION_FLAGS,
@@ -9,7 +9,6 @@ import {
 } from "../../src/cli/arguments.ts";
 import { type Command, EXIT, type Terminal, UsageError } from "../../src/cli/command.ts";
 import { loadConfiguration } from "../../src/config/load.ts";
-import { replaceFile } from "../../src/lib/files/private-file.ts";
 import { systemCode } from "../../src/lib/text/error-code.ts";
 import {
   isApiKeyName,
@@ -84,25 +83,51 @@ function configuredFile(
   return store.path;
 }
 
-/** Adds an entry, and leaves the rest of the file as it is, with its comments. */
-async function addTo(file: string, name: string, entry: object): Promise<void> {
-  const before = await contentOf(file);
-  if (before !== undefined) {
-    const known = readApiKeys(Buffer.from(before), file);
-    if (known.some((each) => each.name === name)) {
-      throw new UsageError(`${file} has a key named ${name} already`);
+/**
+ * Adds an entry, and leaves the rest of the file as it is, with its comments, its mode and its owner. The draft is taken before
+ * the file is read, so that no other addition is lost.
+ */
+async function addTo(named: string, name: string, entry: object): Promise<void> {
+  const file = await realpath(named).catch(() => named);
+  const draft = `${file}.new`;
+  await using handle = await taken(draft);
+  try {
+    const before = await contentOf(file);
+    if (before !== undefined) {
+      const known = readApiKeys(Buffer.from(before), file);
+      if (known.some((each) => each.name === name)) {
+        throw new UsageError(`${file} has a key named ${name} already`);
+      }
+      const { mode, uid, gid } = await stat(file);
+      await handle.chmod(mode & 0o777);
+      await handle.chown(uid, gid);
     }
+    const document = parseDocument(before ?? "keys: {}\n");
+    const keys = document.get("keys");
+    // The flow style of an empty mapping would put each further key on one line.
+    if (isMap(keys)) keys.flow = false;
+    else document.set("keys", document.createNode({}));
+    document.setIn(["keys", name], document.createNode(entry));
+    const after = document.toString({ lineWidth: 0 });
+    // What it would refuse, it must not write.
+    readApiKeys(Buffer.from(after), file);
+    await handle.writeFile(after);
+    await handle.sync();
+    await rename(draft, file);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
   }
-  const document = parseDocument(before ?? "keys: {}\n");
-  const keys = document.get("keys");
-  // The flow style of an empty mapping would put each further key on one line.
-  if (isMap(keys)) keys.flow = false;
-  else document.set("keys", document.createNode({}));
-  document.setIn(["keys", name], document.createNode(entry));
-  const after = document.toString({ lineWidth: 0 });
-  // What it would refuse, it must not write.
-  readApiKeys(Buffer.from(after), file);
-  await replaceFile(file, `${file}.new`, after);
+}
+
+async function taken(draft: string): Promise<FileHandle> {
+  try {
+    return await open(draft, "wx", 0o600);
+  } catch (error) {
+    if (systemCode(error) !== "EEXIST") throw error;
+    const what = "another `api-key create` runs, or was interrupted: try again, or remove it";
+    throw new UsageError(`${draft} exists: ${what}`);
+  }
 }
 
 /** Returns the text of a file; undefined if there is none. */

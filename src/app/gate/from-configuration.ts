@@ -110,7 +110,17 @@ export function forwardingOf(configuration: Configuration): HeaderSettings {
   const comparedHeaders = configuration.routes.flatMap(({ headers }) => Object.keys(headers ?? {}));
   const identityHeaders = identityHeadersOf(configuration);
   const tokenQueries = tokenQueriesOf(configuration);
-  return { identityHeaders, underscoreHeaders, trustedHeaders, comparedHeaders, tokenQueries };
+  const keyHeaders = configuration.routes.flatMap(({ tokenFrom = [] }) =>
+    tokenFrom.flatMap((place) => ("apiKey" in place ? [place.apiKey] : [])),
+  );
+  return {
+    identityHeaders,
+    underscoreHeaders,
+    trustedHeaders,
+    comparedHeaders,
+    tokenQueries,
+    keyHeaders,
+  };
 }
 
 /**
@@ -121,8 +131,11 @@ export function forwardingOf(configuration: Configuration): HeaderSettings {
 export function endpointPlacesOf({ routes, browser }: Configuration): TokenPlaces | undefined {
   const byKey = new Map<string, TokenPlace>();
   for (const place of routes.flatMap(({ tokenFrom = [] }) => tokenFrom)) {
-    const name = "header" in place ? { header: foldedName(place.header) } : place;
-    if (!("websocketProtocol" in place)) byKey.set(JSON.stringify(name), place);
+    if ("websocketProtocol" in place) continue;
+    const header = "header" in place ? place.header : "apiKey" in place ? place.apiKey : undefined;
+    const isKey = "apiKey" in place && foldedName(place.apiKey) === AUTHORIZATION;
+    const name = header === undefined || isKey ? place : { header: foldedName(header) };
+    byKey.set(JSON.stringify(name), place);
   }
   if (browser !== undefined) byKey.set("", { cookie: browser.cookie });
   byKey.delete(JSON.stringify({ header: AUTHORIZATION }));

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ACCESS_FIELDS, fieldSource } from "../../observe/log/access-log.ts";
 import { claimName, refuse, TOKEN, settings } from "../fields.ts";
 import { listAt, mappingAt, type PathProblem, textAt, type Written } from "../written.ts";
+import { foldedName } from "../../lib/http/header-values.ts";
 import { namesSecret } from "../../observe/log/redaction.ts";
 
 /** Headers that contain secrets although their names do not suggest it. */
@@ -87,12 +88,13 @@ function loggedTokenProblems({ whole, routes }: Written): PathProblem[] {
   const withTokens = new Set(
     routes
       .flatMap(({ tokenFrom }) => listAt(tokenFrom))
-      .map((place) => textAt(place, "header")?.toLowerCase()),
+      .flatMap((place) => textAt(place, "header") ?? textAt(place, "apiKey") ?? [])
+      .map(foldedName),
   );
   const message = "names a header that tokens are taken from, which is never logged";
   return Object.entries(mappingAt(whole, "log", "fields")).flatMap(([field, written]) => {
     const source = fieldSource(textAt(written) ?? "");
-    return source?.kind === "header" && withTokens.has(source.name.toLowerCase())
+    return source?.kind === "header" && withTokens.has(foldedName(source.name))
       ? [{ path: ["log", "fields", field], message }]
       : [];
   });

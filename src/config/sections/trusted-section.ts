@@ -1,3 +1,4 @@
+import { API_KEY_ISSUER } from "../../tokens/api-keys/api-keys.ts";
 import { z } from "zod";
 import {
   absolute,
@@ -258,7 +259,12 @@ export function issuerProblems({ whole, issuers: [own] }: Written): PathProblem[
     issuer: textAt(entry, "issuer"),
     path: ["tokens", "trusted", index, "issuer"],
   }));
+  const everybody = [{ issuer: own, path: ["tokens", "issuer"] }, ...trusted];
+  const keys = listAt(whole, "apiKeys").length === 0 ? undefined : API_KEY_ISSUER;
   return [
+    ...everybody
+      .filter(({ issuer }) => issuer !== undefined && issuer === keys)
+      .map(({ path }) => ({ path, message: "is the issuer of API keys: choose another" })),
     ...trusted
       .filter(({ issuer }) => issuer === own)
       .map(({ path }) => ({ path, message: "is Sallyport's own issuer" })),

@@ -1,4 +1,4 @@
-import { RemoteError } from "../text/error-code.ts";
+import { NotAskedError, remoteFailure } from "../text/error-code.ts";
 
 export interface QuestionBounds {
   /**
@@ -40,8 +40,8 @@ export class FairQuestions {
   /**
    * Asks the question as soon as it is this client's turn.
    *
-   * @param signal ends the wait. The question must observe it, too.
-   * @throws RemoteError if there are too many questions, the reason of the signal, or what the question throws.
+   * @param signal ends the wait. The question has a time limit of its own.
+   * @throws NotAskedError if there are too many questions, or if its turn does not come in time; or what the question throws.
    */
   async ask<Answer>(
     name: string,
@@ -59,7 +59,7 @@ export class FairQuestions {
       else await this.#turnOf(client, signal);
     } catch (error) {
       this.#forgetIdle(name, client);
-      throw error;
+      throw error instanceof NotAskedError ? error : new NotAskedError(remoteFailure(error), error);
     }
     try {
       return await question();
@@ -141,6 +141,6 @@ export class FairQuestions {
   }
 }
 
-function tooMany(): RemoteError {
-  return new RemoteError("too many questions at once");
+function tooMany(): NotAskedError {
+  return new NotAskedError("too many questions at once");
 }

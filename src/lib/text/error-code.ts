@@ -9,6 +9,9 @@ export class RemoteError extends Error {
   }
 }
 
+/** A question that was never put: of the server that it was for, nothing is known. */
+export class NotAskedError extends RemoteError {}
+
 /** The reason to log: our own words, or the code of a foreign error, since its message may quote the request. */
 export function remoteFailure(error: unknown): string {
   if (error instanceof RemoteError) return error.message;

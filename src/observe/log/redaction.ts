@@ -57,14 +57,18 @@ export function namesSecret(name: string): boolean {
   return mentionsSecret(name) && !ABOUT_A_SECRET.test(name);
 }
 
+/** Our own API keys. */
+const API_KEY = /sp_[0-9a-f]{12}_[\w-]{43}/g;
+
 /**
- * Masks JWTs, PEM blocks, bearer credentials, password hashes, passwords in URLs, and the values of `token=` and
+ * Masks JWTs, API keys, PEM blocks, bearer credentials, password hashes, passwords in URLs, and the values of `token=` and
  * similar names. Truncates texts of more than 8,192 characters.
  */
 export function maskText(text: string): string {
   const cut = text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
   return maskTokens(cut)
     .replace(PEM, REDACTED)
+    .replace(API_KEY, REDACTED)
     .replace(SCHEME, `Bearer ${REDACTED}`)
     .replace(PASSWORD_HASH, REDACTED)
     .replace(URL_PASSWORD, `$1:${REDACTED}@`)

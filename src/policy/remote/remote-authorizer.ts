@@ -7,7 +7,7 @@ import type { Identity } from "../../core/request/identity.ts";
 import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { remoteFailure } from "../../lib/text/error-code.ts";
+import { NotAskedError, remoteFailure } from "../../lib/text/error-code.ts";
 import type { AuthorizationClient } from "./authorizer-kinds.ts";
 
 export interface AuthorizerOptions {
@@ -109,9 +109,10 @@ export class RemoteAuthorizer {
     const { client, timeout, cache, staleFor, clock, observer } = this.#options;
     const began = clock.monotonic();
     const seconds = (): number => (clock.monotonic() - began) / 1000;
-    const signal = AbortSignal.timeout(timeout);
     try {
-      const allowed = await this.#questions.ask(caller, signal, () => client.ask(question, signal));
+      const allowed = await this.#questions.ask(caller, AbortSignal.timeout(timeout), () =>
+        client.ask(question, AbortSignal.timeout(timeout)),
+      );
       observer.answered(allowed, seconds());
       const forMs = allowed ? cache : Math.min(cache, LONGEST_NO_MS);
       const until = clock.monotonic() + forMs;
@@ -122,7 +123,8 @@ export class RemoteAuthorizer {
       return allowed;
     } catch (error) {
       observer.failed(remoteFailure(error), seconds());
-      if (this.#standsIn(key)) return true;
+      // Callers who fill their own queue are not an outage.
+      if (!(error instanceof NotAskedError) && this.#standsIn(key)) return true;
       if (this.#options.onError === "deny") return false;
       throw new GateError("authorization_unavailable", { retryAfter: 1 });
     }

@@ -157,6 +157,8 @@ export class Decision implements VerificationNotes {
   readonly client: string;
   readonly trace: VerificationTrace | undefined;
   readonly #context: DecisionContext;
+  /** Whether the caller has sent an API key. */
+  #isKey = false;
   /** The endpoint at the request's path, even if it refuses the request. */
   endpoint: Endpoint | undefined;
   /** Whether a route was looked up; false for Sallyport's own endpoints. */
@@ -231,6 +233,7 @@ export class Decision implements VerificationNotes {
       throw new GateError("cross_site", { reason: "cross_site" });
     }
     if (!("apiKey" in found.place)) return found.token;
+    this.#isKey = true;
     this.trace?.passed.push("bearer");
     return gate.apiKeys?.verify(found.token) ?? { step: "key", reason: "unknown_key" };
   }
@@ -288,7 +291,8 @@ export class Decision implements VerificationNotes {
     const { reason, revoked } = refusal;
     const { accepted, gate } = this.#context;
     if (revoked !== undefined && this.endpoint?.acceptsRevoked === true) return revoked.caller;
-    if (reason === "expired" && accepted !== undefined) return accepted;
+    // A token has its end in itself; that of a key may have been set since.
+    if (reason === "expired" && accepted !== undefined && !this.#isKey) return accepted;
     this.tokenRefusal = refusal;
     const scope = gate.metadata?.scopesFor(this.route);
     if (reason === "missing") throw new GateError("unauthenticated", { reason, scope });

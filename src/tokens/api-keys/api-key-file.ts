@@ -113,8 +113,10 @@ function readScopes(value: unknown, path: YamlPath, found: ProblemCollector): re
 
 function readExpiry(value: unknown, path: YamlPath, found: ProblemCollector): number | undefined {
   if (value === undefined) return undefined;
-  const time = typeof value === "string" && TIME.test(value) ? Date.parse(value) : Number.NaN;
-  if (Number.isNaN(time)) {
+  const text = typeof value === "string" && TIME.test(value) ? value : "";
+  const time = Date.parse(text);
+  // `Date.parse` takes 30 February for a day in March.
+  if (Number.isNaN(time) || new Date(time).toISOString().slice(0, 10) !== text.slice(0, 10)) {
     found.add(path, "value", "expires must be a time such as 2027-02-22T10:00:00Z");
   }
   return time;

@@ -7,7 +7,7 @@ import { VerifiedToken } from "../verify/verified-token.ts";
 import { apiKeyId, type ApiKeyRow } from "./api-key-file.ts";
 
 /** The issuer in the identity of callers with an API key. */
-const API_KEY_ISSUER = "api-keys";
+export const API_KEY_ISSUER = "api-keys";
 /** The claim with the name of the key. */
 const API_KEY_CLAIM = "api_key";
 
@@ -18,7 +18,6 @@ const NEVER_MS = Date.UTC(9999, 11, 31);
 
 const MALFORMED: TokenRefusal = { step: "form", reason: "malformed", detail: "it is no API key" };
 const UNKNOWN: TokenRefusal = { step: "key", reason: "unknown_key" };
-const WRONG: TokenRefusal = { step: "signature", reason: "signature" };
 const DISABLED: TokenRefusal = { step: "signature", reason: "inactive" };
 const EXPIRED: TokenRefusal = { step: "claims", reason: "expired" };
 
@@ -53,8 +52,9 @@ export class ApiKeys {
     const [, id = ""] = FORM.exec(key) ?? [];
     if (id === "") return MALFORMED;
     const known = this.#known.get(id);
+    // Clients must not learn which names exist.
     if (known === undefined) return UNKNOWN;
-    if (!timingSafeEqual(hash("sha256", key, "buffer"), known.digest)) return WRONG;
+    if (!timingSafeEqual(hash("sha256", key, "buffer"), known.digest)) return UNKNOWN;
     if (known.disabled) return DISABLED;
     if (this.#clock.now() >= known.verified.until) return EXPIRED;
     return known.verified.verdict(this.#revocations);

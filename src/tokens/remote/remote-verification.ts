@@ -11,7 +11,7 @@ import type {
 } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { FairQuestions } from "../../lib/async/fair-questions.ts";
-import { remoteFailure } from "../../lib/text/error-code.ts";
+import { NotAskedError, remoteFailure } from "../../lib/text/error-code.ts";
 import { readClaims } from "../verify/claims.ts";
 import {
   AT_ONCE,
@@ -215,16 +215,19 @@ export class RemoteVerification {
     const { check, questions, timeout, observer } = asked;
     const began = this.#clock.monotonic();
     const seconds = (): number => (this.#clock.monotonic() - began) / 1000;
-    const signal = AbortSignal.timeout(timeout);
     try {
-      const found = await questions.ask(client, signal, async () => check.ask(token, signal));
+      const found = await questions.ask(client, AbortSignal.timeout(timeout), async () =>
+        check.ask(token, AbortSignal.timeout(timeout)),
+      );
       observer.answered(found !== undefined, seconds());
       const verdict = found === undefined ? INACTIVE : this.#read(found, asked);
       this.#remember(verdict, digest, asked);
       return verdict;
     } catch (error) {
       observer.failed(remoteFailure(error), seconds());
-      return this.#standIn(digest, asked) ?? "unavailable";
+      // Clients who fill their own queue are not an outage.
+      const stale = error instanceof NotAskedError ? undefined : this.#standIn(digest, asked);
+      return stale ?? "unavailable";
     }
   }
 

@@ -39,7 +39,9 @@ function hideReferrer(fields: string[]): void {
 }
 
 function variesWith(places: readonly TokenPlace[]): string {
-  const headers = places.flatMap((place) => ("header" in place ? [place.header] : []));
+  const headers = places.flatMap((place) =>
+    "header" in place ? [place.header] : "apiKey" in place ? [place.apiKey] : [],
+  );
   const cookie = places.some((place) => "cookie" in place) ? ["Cookie"] : [];
   const names = places.length === 0 ? ["Authorization"] : [...headers, ...cookie];
   return names.join(", ");

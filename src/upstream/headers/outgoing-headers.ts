@@ -86,6 +86,8 @@ export interface HeaderSettings {
   readonly comparedHeaders?: readonly string[] | undefined;
   /** The query parameters from which some route takes tokens. A page on one route sends its URL to all others (`Referer`). */
   readonly tokenQueries?: readonly string[] | undefined;
+  /** The headers in which some route takes API keys, which clients may send to every route. */
+  readonly keyHeaders?: readonly string[] | undefined;
 }
 
 /** Creates the function that builds header sections for backends. @param assertions what signs assertions, if they are configured. */
@@ -143,6 +145,7 @@ class Dispositions {
 
   constructor(settings: HeaderSettings, assertion: string | undefined) {
     const { identityHeaders: names, trustedHeaders = [], comparedHeaders = [] } = settings;
+    const { keyHeaders = [] } = settings;
     this.#tokenQueries = settings.tokenQueries ?? [];
     this.#compared = new Set(comparedHeaders.map(foldedName));
     this.#trusted = new Set(trustedHeaders.map((name) => name.toLowerCase()));
@@ -150,7 +153,8 @@ class Dispositions {
     const identityNames = [names.subject, names.groups, names.issuer, assertion, ...claimNames]
       .filter((name) => name !== undefined)
       .map(foldedName);
-    this.#ours = new Set([...DROPPED, ...FORWARDED_NAMES, ...identityNames, "authorization"]);
+    const own = [...identityNames, ...keyHeaders.map(foldedName), "authorization"];
+    this.#ours = new Set([...DROPPED, ...FORWARDED_NAMES, ...own]);
   }
 
   /** @returns the client's headers for the backend, name and value alternating. */
@@ -207,13 +211,13 @@ class Dispositions {
   }
 }
 
-/** Schemes of ours, also behind another in a list: what they carry is a token, even one that nobody has verified. */
-const OUR_SCHEMES = /(?:^|[\s,])(?:bearer|dpop)(?![\w-])/i;
+/** Schemes of ours, also behind another in a list: what they carry is a token, even one that nobody has verified. And API keys. */
+const OURS = /(?:^|[\s,])(?:bearer|dpop)(?![\w-])|sp_[0-9a-f]{12}_/i;
 
 /** A caller who is known by the session cookie may have another scheme for the application. */
 function passesAuthorization({ route, identity }: Permit, value: string): boolean {
   if (route.forwardAuthorization === "keep") return true;
-  return route.tokenFrom?.session === true && identity !== undefined && !OUR_SCHEMES.test(value);
+  return route.tokenFrom?.session === true && identity !== undefined && !OURS.test(value);
 }
 
 interface CachedHeaders {

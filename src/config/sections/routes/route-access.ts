@@ -4,6 +4,7 @@ import { claimName, headerName, refuse, text, TOKEN } from "../../fields.ts";
 import type { Requirements } from "../../../policy/authorize.ts";
 import {
   type Mapping,
+  listAt,
   mappingAt,
   type PathProblem,
   textAt,
@@ -11,6 +12,8 @@ import {
   unknownName,
   type Written,
 } from "../../written.ts";
+import { foldedName } from "../../../lib/http/header-values.ts";
+import { API_KEY_ISSUER } from "../../../tokens/api-keys/api-keys.ts";
 import type { YamlPath } from "../../../lib/files/positioned-yaml.ts";
 
 /** The keys of a route about its callers: tokens, requirements, authorization, assertions. */
@@ -90,13 +93,19 @@ function tokenPlaces() {
     );
 }
 
+/** Where tokens and keys may both be: they begin differently. */
+function isAuthorization(header: string): boolean {
+  return header.toLowerCase() === "authorization";
+}
+
+/** A header with keys has no tokens. */
 function areDifferent(places: readonly TokenPlace[]): boolean {
   const names = places.map((place) =>
     JSON.stringify(
       "header" in place
-        ? { header: place.header.toLowerCase() }
+        ? { header: foldedName(place.header) }
         : "apiKey" in place
-          ? { apiKey: place.apiKey.toLowerCase() }
+          ? { [isAuthorization(place.apiKey) ? "apiKey" : "header"]: foldedName(place.apiKey) }
           : place,
     ),
   );
@@ -260,5 +269,7 @@ export function assertionProblems(route: Mapping, at: YamlPath, { whole }: Writt
 /** Reports issuers that a route requires although their tokens are not accepted. */
 export function requiredIssuerProblems(route: Mapping, at: YamlPath, written: Written) {
   const { issuers } = mappingAt(route, "require");
-  return unknownIssuers(issuers, [...at, "require", "issuers"], written);
+  const keys = listAt(written.whole, "apiKeys").length === 0 ? [] : [API_KEY_ISSUER];
+  const known = { issuers: [...written.issuers, ...keys] };
+  return unknownIssuers(issuers, [...at, "require", "issuers"], known);
 }

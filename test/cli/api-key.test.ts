@@ -1,0 +1,49 @@
+/** `sallyport api-key create`. */
+import { chmod, readFile, stat, symlink } from "node:fs/promises";
+import { expect, it } from "vitest";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { readApiKeys } from "../../src/tokens/api-keys/api-key-file.ts";
+import { command } from "./command.ts";
+
+const create = (file: string, ...args: string[]) =>
+  command(["api-key", "create", ...args, "--file", file]);
+
+it("adds a key whose hash the file has, and prints it alone", async () => {
+  await using directory = await temporaryDirectory();
+  const file = await directory.write(
+    "keys.yaml",
+    "# ours\nkeys:\n  old: # kept\n    hash: sha256:" + "a".repeat(64) + "\n",
+  );
+  await chmod(file, 0o640);
+  const { code, out, err } = await create(file, "ci", "--groups", "a,b", "--expires", "90d");
+  expect(code).toBe(0);
+  expect(out).toMatch(/^sp_[0-9a-f]{12}_[\w-]{43}\n$/);
+  expect(err).not.toContain("sp_");
+  const text = await readFile(file, "utf8");
+  expect(text).toMatch(/^# ours\nkeys:\n {2}old:\n {4}# kept\n/);
+  const [, added] = readApiKeys(Buffer.from(text), file);
+  expect(added).toMatchObject({ name: "ci", groups: ["a", "b"], subject: "ci" });
+  expect((await stat(file)).mode & 0o777).toBe(0o640);
+});
+
+it("changes the file that a link names, and loses no key to another", async () => {
+  await using directory = await temporaryDirectory();
+  const file = await directory.write("keys.yaml", "keys: {}\n");
+  const link = `${directory.path}/link.yaml`;
+  await symlink(file, link);
+  const names = ["a", "b", "c", "d"];
+  const made = await Promise.all(names.map((name) => create(link, name)));
+  const kept = readApiKeys(await readFile(file), file).map(({ name }) => name);
+  expect(kept).toEqual(names.filter((_, index) => made[index]?.code === 0));
+  expect(kept.length).toBeGreaterThan(0);
+});
+
+it.each([
+  [["c i"], "the name of a key"],
+  [["ci", "--scopes", "a b"], "--scopes needs scopes"],
+  [["ci", "--expires", "soon"], "--expires needs a duration"],
+])("refuses %j", async (args, why) => {
+  await using directory = await temporaryDirectory();
+  const { code, err } = await create(`${directory.path}/keys.yaml`, ...args);
+  expect([code, err]).toEqual([2, expect.stringContaining(why)]);
+});
