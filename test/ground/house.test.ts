@@ -10,8 +10,8 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 54_560,
-  files: 352,
+  lines: 54_780,
+  files: 354,
   filesUnder40Lines: 40,
   namesUsedByOneFile: 638,
 };
