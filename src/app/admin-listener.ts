@@ -9,6 +9,7 @@ import {
   configPage,
   drainPages,
   metricsPage,
+  openApiPage,
   probePages,
   reloadPage,
   restrictedPage,
@@ -17,6 +18,7 @@ import {
 } from "../server/admin/state-pages.ts";
 import { revokedPage, revokePage } from "../server/admin/revoke-page.ts";
 import { publishedKeys } from "../tokens/keys/key-ring.ts";
+import { openApi } from "./api-description.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import type { Reloader } from "./reload/reloader.ts";
 import { QUERY_PAGES } from "./threads/thread-queries.ts";
@@ -79,6 +81,7 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
     ...(reloading === undefined
       ? []
       : [reloadPage((by) => reloading.now(by)), configPage(() => reloading.inForce())]),
+    openApiPage(() => openApi(service.configuration, parts.options.version)),
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
     keySetPage(() => publishedKeys(parts)),
     explainPage(explain),

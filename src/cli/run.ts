@@ -82,6 +82,10 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
       summary: "attack your own deployment, and report what fails",
       load: async () => (await import("@sallyport/selftest")).selftest,
     },
+    openapi: {
+      summary: "print the OpenAPI description of the proxy's own endpoints",
+      load: async () => (await import("./openapi.ts")).openapi,
+    },
     schema: {
       summary: "print the JSON Schema of the configuration, for editors",
       load: async () => (await import("./schema.ts")).schema,

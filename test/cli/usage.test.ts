@@ -21,6 +21,7 @@ const COMMANDS = [
   "top",
   "drain",
   "selftest",
+  "openapi",
   "schema",
   "completion",
   "version",

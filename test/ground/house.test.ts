@@ -10,8 +10,8 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 54_670,
-  files: 352,
+  lines: 54_890,
+  files: 354,
   filesUnder40Lines: 40,
   namesUsedByOneFile: 638,
 };

@@ -20,6 +20,7 @@ const ASKED = [
   "GET /-/explain?url=/",
   "POST /-/reload",
   "GET /-/config",
+  "GET /-/openapi",
 ];
 /** The preflight that a browser sends before a request that is not simple. */
 const PREFLIGHTS = ["OPTIONS /-/drain", "OPTIONS /-/explain?url=/", "OPTIONS /-/reload"];

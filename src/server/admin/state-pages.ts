@@ -69,6 +69,14 @@ export function configPage(view: () => StatusConfiguration): AdminPage {
   );
 }
 
+/** `GET /-/openapi`: the OpenAPI description of the main listener's own endpoints, without an envelope. */
+export function openApiPage(describe: () => object): AdminPage {
+  const type = "application/json";
+  return restrictedPage("GET", "/-/openapi", () => {
+    return { status: 200, type, body: JSON.stringify(describe()) };
+  });
+}
+
 /** `POST /-/reload`: reloads the configuration and reports what changed, or what is wrong with it. */
 export function reloadPage(reload: (by: string) => Promise<ReloadResult>): AdminPage {
   return restrictedPage("POST", "/-/reload", async ({ peer }) => {

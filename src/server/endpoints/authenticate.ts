@@ -75,7 +75,8 @@ export function readLoginBody(call: EndpointCall): Promise<Buffer> {
   return readBody(call, LOGIN_BODY_BYTES, "login_too_large");
 }
 
-const RESULTS: Partial<Readonly<Record<ErrorCode, LoginResult>>> = {
+/** The errors of a login, each with the result that is counted. */
+export const LOGIN_ERRORS: Partial<Readonly<Record<ErrorCode, LoginResult>>> = {
   bad_credentials: "bad_credentials",
   login_throttled: "throttled",
   login_queue_full: "queue_full",
@@ -87,7 +88,7 @@ const RESULTS: Partial<Readonly<Record<ErrorCode, LoginResult>>> = {
 };
 
 function loginResult(error: unknown): LoginResult {
-  return (error instanceof GateError ? RESULTS[error.code] : undefined) ?? "error";
+  return (error instanceof GateError ? LOGIN_ERRORS[error.code] : undefined) ?? "error";
 }
 
 /** The largest login body, in bytes. */
