@@ -1,12 +1,13 @@
 import { readFile } from "node:fs/promises";
 import { calculateJwkThumbprint } from "jose";
 import { createPublicKey } from "node:crypto";
+import { ASKERS, withPorts } from "../../test/support/askers.ts";
 import { startProxy } from "../machine/cores.ts";
 import { accepting, freePort } from "../machine/ports.ts";
 import { missingPrograms, needProgram } from "../machine/programs.ts";
 import type { Setting } from "../setting/setting.ts";
 import { type Algorithm, AUDIENCE, GROUP, ISSUER } from "../setting/tokens.ts";
-import { MOST_AT_ONCE, type Peer, type Place } from "./peer.ts";
+import { MOST_AT_ONCE, type Peer, type Place, type Running } from "./peer.ts";
 import { running } from "./running.ts";
 
 /** The same number of tokens as Sallyport caches. */
@@ -30,6 +31,21 @@ export function envoy(checks: Algorithm | undefined): Peer {
       return running(child, accepting(port, child));
     },
   };
+}
+
+/** Starts Envoy with one thread, as docs/decisions.md configures it to ask a Sallyport over gRPC, without authentication itself. */
+export async function startAskingEnvoy(
+  { directory, write }: Setting,
+  { backend, cores }: Place,
+  gate: number,
+): Promise<Running> {
+  const port = await freePort();
+  const args = await ASKERS["Envoy over gRPC"]?.configure({
+    directory: { path: directory, write },
+    placed: (text) => withPorts(text, { port, backend, gate }),
+  });
+  const child = startProxy(cores, needProgram("envoy"), args ?? []);
+  return running(child, accepting(port, child));
 }
 
 const EXTENSIONS = "type.googleapis.com/envoy.extensions";

@@ -81,6 +81,11 @@ const CHANGES = {
     ...described,
     decisions: { from: ["127.0.0.0/8"] },
   }),
+  /** Needs HTTP/2. */
+  grpcDecisions: (described: Described) => ({
+    ...described,
+    decisions: { from: ["127.0.0.0/8"], grpc: true, only: true },
+  }),
   browser: (described: Described) => ({ ...described, browser: { page: { title: "Orders" } } }),
   revocation: (described: Described) => ({
     ...described,

@@ -10,6 +10,12 @@ export interface CountedLoad {
   readonly instead: Instead | undefined;
   /** The total number of requests. */
   readonly requests: number;
+  /** Where the question is asked; by default, where Sallyport answers it. */
+  readonly path?: string;
+  /** The status that every answer must have; by default, 200. */
+  readonly status?: string;
+  /** By default, 32. */
+  readonly connections?: number;
 }
 
 /** The token in the cookie of sessions, or the question of another proxy about the same GET. */
@@ -19,8 +25,8 @@ const CONNECTIONS = 32;
 const TIMEOUT_MS = 60_000;
 
 /**
- * Sends GETs on keep-alive connections, each as soon as the previous one was answered. Rejects if an answer is not a 200 or
- * has no length, if a connection is lost, or after a minute.
+ * Sends GETs on keep-alive connections, each as soon as the previous one was answered. Rejects if an answer has another status
+ * or no length, if a connection is lost, or after a minute.
  * @returns how long each request took, in milliseconds.
  */
 export async function sendCounted({
@@ -29,9 +35,11 @@ export async function sendCounted({
   token,
   instead,
   requests,
+  path = instead === "decision" ? "/_sallyport/decide" : "/orders/4711",
+  status = "200",
+  connections = CONNECTIONS,
 }: CountedLoad): Promise<Float64Array> {
   const times = new Float64Array(requests);
-  const path = instead === "decision" ? "/_sallyport/decide" : "/orders/4711";
   const head = [
     `GET ${path} HTTP/1.1`,
     `Host: 127.0.0.1:${port}`,
@@ -46,7 +54,7 @@ export async function sendCounted({
         ]
       : []),
   ];
-  const request = `${head.join("\r\n")}\r\n\r\n`;
+  const exchange = { request: `${head.join("\r\n")}\r\n\r\n`, status };
   let sent = 0;
   let answered = 0;
   const next = (): boolean => sent++ < requests;
@@ -54,11 +62,11 @@ export async function sendCounted({
     times[answered++] = ms;
   };
   await Promise.all(
-    Array.from({ length: CONNECTIONS }, () => {
+    Array.from({ length: connections }, () => {
       const where = { port, host: "127.0.0.1" };
       return ca === undefined
-        ? converse(connectPlain(where), "connect", request, next, took)
-        : converse(connectTls({ ...where, ca }), "secureConnect", request, next, took);
+        ? converse(connectPlain(where), "connect", exchange, next, took)
+        : converse(connectTls({ ...where, ca }), "secureConnect", exchange, next, took);
     }),
   );
   return times;
@@ -67,7 +75,7 @@ export async function sendCounted({
 async function converse(
   socket: Socket,
   opened: "connect" | "secureConnect",
-  request: string,
+  { request, status }: { readonly request: string; readonly status: string },
   next: () => boolean,
   took: (ms: number) => void,
 ): Promise<void> {
@@ -91,11 +99,11 @@ async function converse(
       return;
     }
     if (length === undefined || received.length < length) return;
-    const status = received.slice(9, 12);
+    const answer = received.slice(9, 12);
     received = received.slice(length);
     took(performance.now() - began);
-    if (status === "200") send();
-    else reject(new Error(`the answer was ${status}`));
+    if (answer === status) send();
+    else reject(new Error(`the answer was ${answer}`));
   });
   try {
     await promise;

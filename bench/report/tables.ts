@@ -93,7 +93,7 @@ function cell(name: FigureName, row: Row, rows: readonly Row[]): string {
   return ratio === undefined ? text : `${text}, ×${spread(ratio, 2)}`;
 }
 
-function spread({ median, low, high }: Spread, digits: number): string {
+export function spread({ median, low, high }: Spread, digits: number): string {
   return `${median.toFixed(digits)} (${low.toFixed(digits)}–${high.toFixed(digits)})`;
 }
 
@@ -101,7 +101,8 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, " ").slice(0, 200);
 }
 
-function table(head: readonly string[], body: readonly (readonly string[])[]): string {
+/** Renders a table as Markdown. */
+export function table(head: readonly string[], body: readonly (readonly string[])[]): string {
   const rows = [head, ...body];
   const widths = head.map((_, column) =>
     Math.max(3, ...rows.map((row) => (row[column] ?? "").length)),

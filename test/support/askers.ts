@@ -9,7 +9,7 @@ import { temporaryDirectory, type TemporaryDirectory } from "./temporary-directo
 import { until } from "./until.ts";
 
 interface Place {
-  readonly directory: TemporaryDirectory;
+  readonly directory: Pick<TemporaryDirectory, "path" | "write">;
   /** Replaces the addresses of the page by those of this test. */
   readonly placed: (text: string) => string;
 }
@@ -119,16 +119,8 @@ export async function startAsker(
     // When started by root, nginx runs as another user.
     await chmod(directory.path, 0o755);
     const port = await freePort();
-    const ports = new Map([
-      ["8000", String(port)],
-      ["8080", new URL(backend).port],
-      ["8443", String(gate)],
-    ]);
-    const placed = (text: string): string =>
-      edit(text).replaceAll(
-        /((?:127\.0\.0\.1|^http:\/\/)(?::|, port_value: ))(8000|8080|8443)\b/gm,
-        (_all, before: string, known: string) => before + ports.get(known),
-      );
+    const ports = { port, backend: Number(new URL(backend).port), gate };
+    const placed = (text: string): string => withPorts(edit(text), ports);
     const program = startProgram(asker.program, await asker.configure({ directory, placed }));
     stack.use(program);
     await until(async () => {
@@ -144,6 +136,22 @@ export async function startAsker(
     await stack.disposeAsync();
     throw error;
   }
+}
+
+/** Returns a configuration of the page for a proxy that listens on `port`, and asks Sallyport on `gate`. */
+export function withPorts(
+  text: string,
+  { port, backend, gate }: Readonly<Record<"port" | "backend" | "gate", number>>,
+): string {
+  const ports = new Map([
+    ["8000", port],
+    ["8080", backend],
+    ["8443", gate],
+  ]);
+  return text.replaceAll(
+    /((?:127\.0\.0\.1|^http:\/\/)(?::|, port_value: ))(8000|8080|8443)\b/gm,
+    (_all, before: string, known: string) => `${before}${ports.get(known)}`,
+  );
 }
 
 /** Returns the block of the page that begins with these words. */
