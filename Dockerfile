@@ -32,7 +32,8 @@ COPY tools ./tools
 RUN --mount=type=secret,id=ca \
     if [ -s /run/secrets/ca ]; then export NODE_EXTRA_CA_CERTS=/run/secrets/ca; fi; \
     npm ci --ignore-scripts --no-audit --no-fund
-COPY rolldown.config.ts ./
+# The licence is that of code whose files refer to it: build/licences.ts.
+COPY LICENSE rolldown.config.ts ./
 COPY build ./build
 COPY src ./src
 RUN npm run build
