@@ -217,7 +217,7 @@ describe("no endpoint of the gate is missing, and none is described that it has 
     const { real, described } = await compared(join(gate.directory, "config.yaml"));
     const { "/_sallyport/logout": _forPeople, ...others } = real;
     expect(described).toEqual(others);
-    expect(Object.keys(described)).toHaveLength(9);
+    expect(Object.keys(described)).toHaveLength(11);
   });
 
   it("with pages and a provider, which are for people", async () => {
