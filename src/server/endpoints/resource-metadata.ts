@@ -69,7 +69,7 @@ export class ResourceMetadata {
     return scopes.length === 0 ? undefined : [...new Set(scopes)].join(" ");
   }
 
-  /** Whoever asks chooses the host, which counts only without a configured resource. */
+  /** The client chooses the host, which counts only without a configured resource. */
   #servedPaths({ host }: GateRequest): readonly ProtectedPath[] {
     const { paths } = this.#options;
     return this.#own === undefined ? paths.filter(({ serves }) => serves(host)) : paths;

@@ -76,7 +76,7 @@ export interface Answer {
 export interface Question {
   /** The headers of the request, names in lower case. */
   readonly headers: IncomingHttpHeaders;
-  /** Returns the request. @param message asks. @throws GateError if it must not pass, whoever sends it. */
+  /** Returns the request. @param message asks. @throws GateError if nobody may send it. */
   subject(message: GateRequest): GateRequest;
   /** Returns the answer for a request that may pass. @throws GateError `bad_request` if the client's own identity could stay. */
   yes(permit: Permit): Answer;

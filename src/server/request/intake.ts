@@ -325,7 +325,7 @@ function isLoop(passed: string): boolean {
 /** The addresses of `X-Forwarded-For` that are looked at. To parse 4,000 times `::1` takes 10 ms. */
 const MOST_PROXIES = 64;
 
-/** Returns the only address of a list, unless it is that of a trusted proxy: the client, whoever names it. */
+/** Returns the only address of a list, unless it is that of a trusted proxy. Then it is the client, by any proxy. */
 function clientNamed(list: string, trustedProxies: Networks): string | undefined {
   const address = parseAddress(list);
   return address === undefined || trustedProxies.has(address) ? undefined : address;
