@@ -13,7 +13,7 @@ import { foldedName } from "../../lib/http/header-values.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
 import { createAccessFields, leastLoggedStatus } from "../../observe/log/access-log.ts";
 import type { ListenOptions } from "../../server/listener/listen-options.ts";
-import { isOwnPath } from "../../server/browser/sessions.ts";
+import { isOwnPath } from "../../lib/http/path/canonical-path.ts";
 import type { IntakeOptions } from "../../server/request/intake.ts";
 import { storeNames } from "../../credentials/stores/user-store.ts";
 import { checksIn } from "./remote-checks.ts";

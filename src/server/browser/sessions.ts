@@ -4,6 +4,7 @@ import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { SignIns } from "../../core/login.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { withoutFields } from "../../lib/http/header-values.ts";
+import { isOwnPath } from "../../lib/http/path/canonical-path.ts";
 import { TokenPlaces } from "../../core/request/token-place.ts";
 import {
   type AuthenticateOptions,
@@ -317,21 +318,6 @@ export class Sessions {
 
 /** A navigation and a request of a program share an address. */
 const VARIES = ["Vary", "Accept, Sec-Fetch-Site, Sec-Fetch-Mode, Sec-Fetch-Dest"];
-
-/** Whether a path is one of ours, in any case: it may bring a password, so no backend gets it. */
-export function isOwnPath(ownPath: string, matchPath: string): boolean {
-  const { length } = ownPath;
-  // Few other paths have the same second character.
-  if (
-    matchPath.length < length ||
-    (matchPath[1] ?? "").toLowerCase() !== ownPath[1]?.toLowerCase()
-  ) {
-    return false;
-  }
-  const next = matchPath[length];
-  if (next !== undefined && /[\w-]/.test(next)) return false;
-  return matchPath.slice(0, length).toLowerCase() === ownPath.toLowerCase();
-}
 
 const REPLACED = new Set(["content-type", "content-length"]);
 

@@ -15,11 +15,11 @@ const ELSEWHERE = [
  */
 const LIMITS = {
   get: {
-    story: { files: 19, functions: 110, lines: 1_190 },
+    story: { files: 19, functions: 110, lines: 1_205 },
     guards: { files: 40, functions: 142, lines: 940 },
   },
   login: {
-    story: { files: 15, functions: 73, lines: 760 },
+    story: { files: 16, functions: 73, lines: 760 },
     guards: { files: 39, functions: 178, lines: 1_040 },
   },
 };

@@ -209,3 +209,18 @@ export function withoutEnd(text: string, character: string): string {
   while (end > 0 && text[end - 1] === character) end -= 1;
   return text.slice(0, end);
 }
+
+/** Whether a path is one of ours, in any case: it may bring a password, so no backend gets it. */
+export function isOwnPath(ownPath: string, matchPath: string): boolean {
+  const { length } = ownPath;
+  // Few other paths have the same second character.
+  if (
+    matchPath.length < length ||
+    (matchPath[1] ?? "").toLowerCase() !== ownPath[1]?.toLowerCase()
+  ) {
+    return false;
+  }
+  const next = matchPath[length];
+  if (next !== undefined && /[\w-]/.test(next)) return false;
+  return matchPath.slice(0, length).toLowerCase() === ownPath.toLowerCase();
+}
