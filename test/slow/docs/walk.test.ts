@@ -19,7 +19,7 @@ const LIMITS = {
     guards: { files: 40, functions: 142, lines: 940 },
   },
   login: {
-    story: { files: 16, functions: 73, lines: 760 },
+    story: { files: 16, functions: 74, lines: 765 },
     guards: { files: 39, functions: 178, lines: 1_040 },
   },
 };
