@@ -105,14 +105,14 @@ describe.skipIf(reason !== undefined)(`${NAME} ${reason ?? ""}`, () => {
     expect(metadataOf("/public/unknown")).not.toContain("subject");
   });
 
-  it("waits 200 ms for an answer, and then lets nobody pass", async () => {
+  it("waits a second for an answer, and then lets nobody pass", async () => {
     const before = backend.requests.length;
     gate.signal("SIGSTOP");
     try {
       const began = performance.now();
       const { status } = await ask(proxy, "/orders", { token: gate.token });
       expect(status).toBe(403);
-      expect(performance.now() - began).toBeLessThan(2_000);
+      expect(performance.now() - began).toBeLessThan(3_000);
     } finally {
       gate.signal("SIGCONT");
     }
