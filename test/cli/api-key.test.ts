@@ -38,6 +38,17 @@ it("changes the file that a link names, and loses no key to another", async () =
   expect(kept.length).toBeGreaterThan(0);
 });
 
+it("is read by check, which names what is wrong in the file", async () => {
+  await using directory = await temporaryDirectory();
+  await directory.write("keys.yaml", "keys:\n  ci: { hash: nonsense }\n");
+  const config = await directory.write(
+    "config.yaml",
+    "server: { tls: off }\napiKeys: [{ kind: file, path: keys.yaml }]\nupstreams: { app: { targets: [http://127.0.0.1:9] } }\n",
+  );
+  const { code, err } = await command(["check", "--config", config]);
+  expect([code, err]).toEqual([78, expect.stringContaining("hash must be sha256:")]);
+});
+
 it.each([
   [["c i"], "the name of a key"],
   [["ci", "--scopes", "a b"], "--scopes needs scopes"],

@@ -36,6 +36,8 @@ const ROUTES = [
   { name: "staff", path: "/staff/", ...keyed, require: { groups: { any: ["staff"] } } },
   { name: "tokens", path: "/tokens/" },
   { name: "open", path: "/open/", auth: "none" },
+  { name: "spelled", path: "/spelled/", tokenFrom: [{ apiKey: "x-api-key" }] },
+  { name: "optional", path: "/optional/", auth: "optional", tokenFrom: [{ apiKey: "X-API-Key" }] },
   {
     ...{ name: "limited", path: "/limited/", ...keyed },
     rateLimit: { requests: 2, within: "1h", by: "subject" },
@@ -151,6 +153,39 @@ describe("an API key", () => {
     const answer = await get("/open/x", ci.key);
     expect(answer.status).toBe(200);
     expect(answer.body).not.toContain(ci.key.slice(-20));
+  });
+
+  it("is one, however routes spell its header, for our own endpoints, too", async () => {
+    expect((await get("/spelled/x", ci.key)).status).toBe(200);
+    expect((await get("/api/v1/version", ci.key)).status).toBe(200);
+  });
+
+  it("tells caches that the answer depends on it", async () => {
+    expect((await get("/optional/x")).headers["vary"]).toMatch(/x-api-key/i);
+  });
+
+  it("never passes to a backend as the Authorization of an application", async () => {
+    await using own = await startSallyport({
+      target: backend.url,
+      config: {
+        apiKeys: [{ kind: "file", path: "api-keys.yaml" }],
+        browser: {},
+        routes: [
+          {
+            ...{ name: "all", path: "/", upstream: "app" },
+            tokenFrom: [{ cookie: "__Host-sallyport" }, { apiKey: "Authorization" }],
+          },
+        ],
+      },
+      files: { "api-keys.yaml": JSON.stringify({ keys: FILE }) },
+    });
+    const cookie = `__Host-sallyport=${own.token}`;
+    const asked = (authorization: string) =>
+      ask(own, "/x", { headers: { cookie, authorization, "sec-fetch-site": "same-origin" } });
+    expect(echoedBy(await asked("Basic YTpi")).header("authorization")).toBe("Basic YTpi");
+    for (const raw of [ci.key, `ApiKey ${ci.key}`]) {
+      expect((await asked(raw)).body).not.toContain(ci.key.slice(-20));
+    }
   });
 
   it("says to clients the same, whether its name exists or not", async () => {
