@@ -42,7 +42,13 @@ function route(name: string, path: string, access: string, ...counts: number[]):
     hosts: name === "orders" ? ["api.example.com"] : undefined,
     methods: name === "docs" ? ["GET"] : undefined,
     upstream: name === "orders" ? "orders" : "app",
+    latency: { p50: 4 + name.length, p99: 30 + 7 * name.length },
   };
+}
+
+function target(address: string, reachable: boolean, state: string, oldestMs = 0) {
+  const latency = reachable ? { p50: 3.4, p99: 27 } : { p50: undefined, p99: undefined };
+  return { address, reachable, state, oldestMs, latency };
 }
 
 function refusal(index: number, changes: Partial<StatusRefusal>): StatusRefusal {
@@ -99,13 +105,13 @@ export const SAMPLE_STATUS: Status = {
     {
       ...{ name: "orders", inFlight: 13, waiting: 0 },
       targets: [
-        { address: "https://orders-0.internal:9443", reachable: true, state: "ok" },
-        { address: "https://orders-1.internal:9443", reachable: false, state: "ECONNREFUSED" },
+        target("https://orders-0.internal:9443", true, "ok", 12_000),
+        target("https://orders-1.internal:9443", false, "ECONNREFUSED"),
       ],
     },
     {
       ...{ name: "app", inFlight: 1, waiting: 0 },
-      targets: [{ address: "http://127.0.0.1:8080", reachable: true, state: "ok" }],
+      targets: [target("http://127.0.0.1:8080", true, "ok")],
     },
   ],
   certificate: {

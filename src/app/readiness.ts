@@ -1,7 +1,7 @@
 import type { Configuration } from "../config/configuration.ts";
 import type { AdminPage } from "../core/admin-page.ts";
 import type { Change } from "../core/change.ts";
-import type { IssuerState } from "../core/status.ts";
+import { type IssuerState, SILENT_MS } from "../core/status.ts";
 import type { TargetState } from "../upstream/pool/target.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { ReadinessCheck } from "../server/admin/state-pages.ts";
@@ -124,7 +124,9 @@ export function createProbing(
         reachability?.(),
         ready?.users === true ? askable() : undefined,
       ]);
-      const choice = several ? [targetsCheck(await targets())] : [];
+      const states = await targets();
+      const isWaiting = states.some(({ oldestMs }) => oldestMs >= SILENT_MS);
+      const choice = several || isWaiting ? [targetsCheck(states)] : [];
       const trusted = issuers();
       return [
         ...checks,
@@ -200,7 +202,7 @@ function keysOf({ usable, fetches }: IssuerState): string {
 /** Maximum number of targets listed for each upstream. */
 const MOST_NAMED = 8;
 
-/** Lists the targets that get no requests, by upstream. They do not affect readiness. */
+/** Lists the targets that get no requests, or do not answer them, by upstream. They do not affect readiness. */
 function targetsCheck(states: readonly TargetState[]): ReadinessCheck {
   const names = [...new Set(states.map(({ upstream }) => upstream))];
   const state = names.map((name) => {
@@ -208,7 +210,14 @@ function targetsCheck(states: readonly TargetState[]): ReadinessCheck {
     const out = all.filter(({ state: each }) => each !== "available");
     const named = out.slice(0, MOST_NAMED).map(({ target, state: each }) => `${target} ${each}`);
     const why = out.length === 0 ? "" : ` (${named.join("; ")})`;
-    return `${name} ${all.length - out.length} of ${all.length}${why}`;
+    const silent = all
+      .filter(({ oldestMs }) => oldestMs >= SILENT_MS)
+      .slice(0, MOST_NAMED)
+      .map(
+        ({ target, oldestMs }) =>
+          `; ${target} has not answered for ${Math.floor(oldestMs / 1_000)}s`,
+      );
+    return `${name} ${all.length - out.length} of ${all.length}${why}${silent.join("")}`;
   });
   return { name: "targets", passed: true, state: state.join(", ") };
 }

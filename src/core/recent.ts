@@ -29,10 +29,21 @@ export interface RecentMinute {
   readonly refusals: Readonly<Record<string, number>>;
 }
 
+/**
+ * How long finished requests of a route took, and how long a target took until the head of its answer: counts of the last
+ * minutes, which `quantileOf` reads.
+ */
+export interface RecentDurationCounts {
+  readonly routes: ReadonlyMap<string, readonly number[]>;
+  /** By upstream and target, with a space between. */
+  readonly targets: ReadonlyMap<string, readonly number[]>;
+}
+
 /** The events of the last minutes. */
 export interface RecentEvents {
   /** The last minutes, without gaps, the current one last. */
   readonly minutes: readonly RecentMinute[];
   /** The last refusals, the newest first. */
   readonly refusals: readonly RecentRefusal[];
+  readonly durations: RecentDurationCounts;
 }

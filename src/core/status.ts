@@ -42,6 +42,9 @@ interface StatusTraffic {
   readonly verifiedTokens: number;
 }
 
+/** A target whose oldest request has waited this long for its answer is shown as silent, in milliseconds. */
+export const SILENT_MS = 5_000;
+
 /** One route; routes are listed in matching order. */
 export interface StatusRoute {
   readonly name: string;
@@ -56,6 +59,14 @@ export interface StatusRoute {
   readonly requests: number;
   readonly clientErrors: number;
   readonly serverErrors: number;
+  /** How long requests took lately; WebSockets are left out. */
+  readonly latency: StatusLatency;
+}
+
+/** Milliseconds that half of the requests of the last minutes did not exceed, and 99 %; undefined if there were none. */
+interface StatusLatency {
+  readonly p50: number | undefined;
+  readonly p99: number | undefined;
 }
 
 interface StatusUpstream {
@@ -69,6 +80,10 @@ interface StatusUpstream {
      */
     readonly reachable: boolean;
     readonly state: string;
+    /** How long the oldest request at it has waited for the head of its answer, in milliseconds; 0 if none waits. */
+    readonly oldestMs: number;
+    /** How long it took lately until the head of its answer. */
+    readonly latency: StatusLatency;
   }[];
 }
 

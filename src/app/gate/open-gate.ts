@@ -396,6 +396,12 @@ function tellTargets(log: Log, observer: Observer): UpstreamEvents {
       observer.targetLeftOut(upstream);
       log.warn("a target is left out", fields);
     },
+    targetSilent(upstream, target, ms) {
+      log.warn("a target answers nothing", { upstream, target, seconds: Math.round(ms / 1000) });
+    },
+    targetAnswers(upstream, target) {
+      log.info("a target answers again", { upstream, target });
+    },
     targetResolved(upstream, target, addresses) {
       const fields = { upstream, target, addresses: addresses.join(" ") };
       if (addresses.length > 0) log.info("a target has other addresses", fields);

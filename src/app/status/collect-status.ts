@@ -12,8 +12,8 @@ import type {
   StatusRefusal,
   StatusReload,
 } from "../../core/status.ts";
-import type { RecentRefusal } from "../../core/recent.ts";
-import { mergeEvents } from "../../observe/recent/recent-log.ts";
+import type { RecentDurationCounts, RecentRefusal } from "../../core/recent.ts";
+import { mergeEvents, quantileOf } from "../../observe/recent/recent-log.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
 import type { LastReload, Reloader } from "../reload/reloader.ts";
 import type { Service } from "../service.ts";
@@ -134,7 +134,15 @@ async function explanationOf(
 
 const REQUESTS = "http_requests_total";
 
-function routesIn(configuration: Configuration, counted: Counted): Status["routes"] {
+function latencyIn(counts: readonly number[] = []): Status["routes"][number]["latency"] {
+  return { p50: quantileOf(counts, 0.5), p99: quantileOf(counts, 0.99) };
+}
+
+function routesIn(
+  configuration: Configuration,
+  counted: Counted,
+  { routes }: RecentDurationCounts,
+): Status["routes"] {
   return bySpecificity(routesOf(configuration)).map((route) => ({
     name: route.name,
     hosts: route.hosts,
@@ -145,6 +153,7 @@ function routesIn(configuration: Configuration, counted: Counted): Status["route
     requests: counted(REQUESTS, { route: route.name }),
     clientErrors: counted(REQUESTS, { route: route.name }, 4),
     serverErrors: counted(REQUESTS, { route: route.name }, 5),
+    latency: latencyIn(routes.get(route.name)),
   }));
 }
 
@@ -153,6 +162,7 @@ function upstreamsIn(
   { upstreams }: Configuration,
   counted: Counted,
   known: readonly TargetState[],
+  durations: RecentDurationCounts,
 ): Promise<Status["upstreams"]> {
   return Promise.all(
     Object.entries(upstreams).map(async ([name, { targets, resolve }]) => ({
@@ -163,29 +173,35 @@ function upstreamsIn(
         targets,
         known.filter(({ upstream }) => upstream === name),
         resolve !== undefined,
+        (target) => latencyIn(durations.targets.get(`${name} ${target}`)),
       ),
     })),
   );
 }
+
+type StatusTarget = Status["upstreams"][number]["targets"][number];
 
 /** @param known the targets that the threads report; empty while no name has an address, or no thread answers. */
 async function statesOf(
   configured: readonly string[],
   known: readonly TargetState[],
   areNames: boolean,
-): Promise<Status["upstreams"][number]["targets"]> {
+  latencyOf: (target: string) => StatusTarget["latency"],
+): Promise<readonly StatusTarget[]> {
   if (known.length === 0 && areNames) {
-    return configured.map((address) => ({ address, reachable: false, state: "no address" }));
+    const nothing = { reachable: false, state: "no address", oldestMs: 0 };
+    return configured.map((address) => ({ address, ...nothing, latency: latencyIn() }));
   }
   const all =
     known.length > 0
       ? known
-      : configured.map((target) => ({ target, state: "available" as const }));
+      : configured.map((target) => ({ target, state: "available" as const, oldestMs: 0 }));
   return Promise.all(
-    all.map(async ({ target: address, state }) => {
+    all.map(async ({ target: address, state, oldestMs }) => {
       const reached = await reachState(address);
       const reachable = reached === "ok";
-      return { address, reachable, state: reachable && state !== "available" ? state : reached };
+      const seen = reachable && state !== "available" ? state : reached;
+      return { address, reachable, state: seen, oldestMs, latency: latencyOf(address) };
     }),
   );
 }
@@ -257,7 +273,7 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
     service.probing.checks(),
     traffic.collect("targets"),
   ]);
-  const upstreams = await upstreamsIn(configuration, counted, targets);
+  const upstreams = await upstreamsIn(configuration, counted, targets, threads.events.durations);
   const count = workersOf(configuration);
   return {
     version: options.version,
@@ -281,7 +297,7 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
       webSockets: counted("websocket_connections"),
       verifiedTokens: counted("token_cache_entries"),
     },
-    routes: routesIn(configuration, counted),
+    routes: routesIn(configuration, counted, threads.events.durations),
     certificate: certificateIn(certificate),
     keys: [...keysIn(keys.ring, "tokens", now), ...keysIn(assertionKeys.ring, "assertions", now)],
     issuers: threads.issuers.map(({ fetches, ...issuer }) => {

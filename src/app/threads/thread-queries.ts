@@ -84,9 +84,10 @@ function mergeTargets(ofThreads: readonly (readonly TargetState[])[]): TargetSta
     const key = JSON.stringify([state.upstream, state.target]);
     const other = found.get(key);
     const inFlight = state.inFlight + (other?.inFlight ?? 0);
+    const oldestMs = Math.max(state.oldestMs, other?.oldestMs ?? 0);
     const worse = other === undefined || other.state === "available" ? state : other;
     const negotiated = worse.negotiated ?? state.negotiated ?? other?.negotiated;
-    found.set(key, { ...worse, negotiated, inFlight });
+    found.set(key, { ...worse, negotiated, inFlight, oldestMs });
   }
   return [...found.values()];
 }

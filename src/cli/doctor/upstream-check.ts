@@ -17,7 +17,7 @@ const HINTS: TlsHints = {
 
 /**
  * Checks all targets of all upstreams concurrently. With `resolve`, checks each address of a target. With `health`,
- * also runs the health check, if Sallyport does so itself: for several targets, or with `resolve`.
+ * also sends the request of the health check: a backend that hangs accepts connections.
  */
 export async function checkUpstreams(examined: Examined): Promise<Finding[]> {
   const { configuration, files } = examined.snapshot;
@@ -56,19 +56,18 @@ async function checkTarget(
 }
 
 async function checkOrigin(
-  { health, targets, resolve, protocol, timeouts }: UpstreamOptions,
+  { health, protocol, timeouts }: UpstreamOptions,
   label: string,
   origin: TargetOrigin,
   reaching: ReachOptions,
 ): Promise<Finding[]> {
   const findings = await reach(label, origin, { ...reaching, hints: HINTS, protocol });
-  const isChecked = health !== undefined && (targets.length > 1 || resolve !== undefined);
-  if (!isChecked || findings.some(({ result }) => result === "bad")) return findings;
+  if (health === undefined || findings.some(({ result }) => result === "bad")) return findings;
   const connectMs = timeouts.connect;
   const target = createTarget({ address: label, origin, protocol, connections: 1, connectMs });
   const fault = await new HealthCheck(health).faultOf(target);
   await target.pool.close();
-  const hint = "Sallyport would not use it: check health.path and health.status";
+  const hint = "check the backend, health.path and health.status";
   const last = fault === undefined ? good(`${label}: is healthy`) : bad(`${label}: ${fault}`, hint);
   return [...findings, last];
 }

@@ -58,6 +58,11 @@ export class TimeoutList {
     timed.next = undefined;
   }
 
+  /** Yields the entries, in the order in which they were started. */
+  *entries(): Generator<TimeoutEntry> {
+    for (let entry = this.#first; entry !== undefined; entry = entry.next) yield entry;
+  }
+
   #schedule(ms: number): void {
     this.#timer = setTimeout(() => this.#expire(), Math.min(Math.ceil(ms), LONGEST_MS)).unref();
   }

@@ -135,11 +135,13 @@ export function createObserver(options: ObserverOptions): Observer {
     },
     requestFinished(outcome) {
       metrics.requestFinished(outcome);
+      const now = clock.now();
+      recent.requestFinished(outcome, now);
       const { status, source } = outcome;
       if (status >= 400 && source !== "upstream") recent.requestFailed(outcome);
       if (status < leastStatus) return;
       if (writesInfo || (writesWarn && accessLevel(outcome) === "warn")) {
-        writeAccessLine(line, outcome, clock.now());
+        writeAccessLine(line, outcome, now);
         sink.writeBytes(line);
       }
     },

@@ -128,6 +128,16 @@ function defineTargets(define: MetricDefinitions, sources: GaugeSources): void {
   const help = "1 while the target is used, 0 while it is left out.";
   const labels = ["upstream", "target", "protocol"];
   define.gauge("upstream_target_available", help, "min", read, labels);
+  define.gauge(
+    "upstream_oldest_request_seconds",
+    "How long the oldest request at the target has waited for the head of its answer; 0 if none waits.",
+    "max",
+    async () =>
+      (await sources.targets()).map(({ upstream, target, oldestMs }): Sample => {
+        return [{ upstream, target }, oldestMs / 1000];
+      }),
+    ["upstream", "target"],
+  );
 }
 
 /** Defines the gauges that change when an event occurs. */

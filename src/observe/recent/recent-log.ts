@@ -23,6 +23,57 @@ const OF_CONNECTIONS: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
   "tls_handshake",
 ]);
 
+/** How long each of the two spans lasts that are counted, in seconds. */
+const SPAN = 120;
+/** Buckets for each doubling of the duration: a duration is known within 9 %. */
+const PER_DOUBLING = 4;
+/** The exponent of the first bucket: a quarter of a millisecond. */
+const FIRST = -2 * PER_DOUBLING;
+/** Up to an hour. */
+const BUCKETS = 96;
+
+/** Counts durations of the last two to four minutes, in buckets of a fixed number. Recording allocates nothing. */
+class RecentDurations {
+  #counts = new Uint32Array(BUCKETS);
+  #before = new Uint32Array(BUCKETS);
+  #spanEnds = 0;
+
+  /** @param ms the duration. @param now of any clock, in whole seconds: small integers take no memory. */
+  record(ms: number, now: number): void {
+    if (now >= this.#spanEnds) this.#turn(now);
+    const exponent = ms > 0 ? Math.round(Math.log2(ms) * PER_DOUBLING) : FIRST;
+    const bucket = Math.min(Math.max(exponent - FIRST, 0), BUCKETS - 1);
+    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
+  }
+
+  /** Returns the count of each bucket: plain data, which `addCounts` merges. */
+  counts(now: number): number[] {
+    if (now >= this.#spanEnds) this.#turn(now);
+    return Array.from(this.#counts, (count, bucket) => count + (this.#before[bucket] ?? 0));
+  }
+
+  #turn(now: number): void {
+    const isNext = now < this.#spanEnds + SPAN;
+    [this.#before, this.#counts] = [this.#counts, this.#before.fill(0)];
+    if (!isNext) this.#before.fill(0);
+    this.#spanEnds = now + SPAN;
+  }
+}
+
+/** Adds counts of the same things, from two threads. */
+function addCounts(one: readonly number[], other: readonly number[]): number[] {
+  return one.map((count, bucket) => count + (other[bucket] ?? 0));
+}
+
+/** Returns the duration in milliseconds that this part of all, from 0 to 1, did not exceed; undefined if none was counted. */
+export function quantileOf(counts: readonly number[], part: number): number | undefined {
+  const rank = Math.ceil(counts.reduce((sum, count) => sum + count, 0) * part);
+  if (rank === 0) return undefined;
+  let seen = 0;
+  const bucket = counts.findIndex((count) => (seen += count) >= rank);
+  return 2 ** ((bucket + FIRST) / PER_DOUBLING);
+}
+
 interface Minute {
   /** Minutes since the epoch. */
   number: number;
@@ -38,6 +89,9 @@ export class RecentLog {
   readonly #now: () => number;
   readonly #minutes = Array.from({ length: RECENT_MINUTES }, () => emptyMinute(Number.NaN));
   readonly #refusals: RecentRefusal[] = [];
+  readonly #routes = new Map<string, RecentDurations>();
+  /** By upstream. */
+  readonly #targets = new Map<string, Map<string, RecentDurations>>();
   #next = 0;
 
   /** @param now wall clock, in milliseconds since the epoch. */
@@ -52,6 +106,17 @@ export class RecentLog {
   /** Counts a refusal of a connection. Ignores other reasons, which have an outcome. */
   requestRefused(reason: RefusalReason): void {
     if (OF_CONNECTIONS.has(reason)) count(this.#minute(this.#now()).refusals, reason);
+  }
+
+  /** Records how long a request took. WebSockets last as long as people like. @param now wall clock, in milliseconds. */
+  requestFinished(outcome: Outcome, now: number): void {
+    const second = Math.floor(now / 1_000);
+    const { route, upstream, target, durationMs, upstreamMs, protocol } = outcome;
+    if (protocol !== "websocket") durationsOf(this.#routes, route).record(durationMs, second);
+    if (upstream === undefined || target === undefined || upstreamMs === undefined) return;
+    let targets = this.#targets.get(upstream);
+    if (targets === undefined) this.#targets.set(upstream, (targets = new Map()));
+    durationsOf(targets, target).record(upstreamMs, second);
   }
 
   /** Records an outcome that is an error response of our own. */
@@ -79,14 +144,23 @@ export class RecentLog {
   }
 
   events(): RecentEvents {
-    const current = Math.floor(this.#now() / MINUTE_MS);
+    const now = this.#now();
+    const current = Math.floor(now / MINUTE_MS);
     const first = current - RECENT_MINUTES + 1;
     const minutes = Array.from({ length: RECENT_MINUTES }, (_, index): RecentMinute => {
       const number = first + index;
       const kept = this.#minutes[number % RECENT_MINUTES];
       return read(kept?.number === number ? kept : emptyMinute(number));
     });
-    return { minutes, refusals: newestFirst(this.#refusals) };
+    const second = Math.floor(now / 1_000);
+    const targets = [...this.#targets].flatMap(([upstream, each]) =>
+      Array.from(each, ([target, durations]) => [`${upstream} ${target}`, durations] as const),
+    );
+    const durations = {
+      routes: countsOf([...this.#routes], second),
+      targets: countsOf(targets, second),
+    };
+    return { minutes, durations, refusals: newestFirst(this.#refusals) };
   }
 
   #minute(at: number): Minute {
@@ -100,6 +174,34 @@ export class RecentLog {
     }
     return minute;
   }
+}
+
+/** Names in the configuration are few; addresses of targets may change for as long as the process lives. */
+const MOST_NAMES = 1_000;
+
+function durationsOf(all: Map<string, RecentDurations>, name: string): RecentDurations {
+  let durations = all.get(name);
+  if (durations === undefined) {
+    const [oldest] = all.size < MOST_NAMES ? [] : all.keys();
+    if (oldest !== undefined) all.delete(oldest);
+    all.set(name, (durations = new RecentDurations()));
+  }
+  return durations;
+}
+
+type Counts = ReadonlyMap<string, readonly number[]>;
+
+function countsOf(all: readonly (readonly [string, RecentDurations])[], now: number): Counts {
+  return new Map(all.map(([name, durations]) => [name, durations.counts(now)]));
+}
+
+function merged(parts: readonly Counts[]): Counts {
+  const sums = new Map<string, readonly number[]>();
+  for (const [name, counts] of parts.flatMap((part) => [...part])) {
+    const sum = sums.get(name);
+    sums.set(name, sum === undefined ? counts : addCounts(sum, counts));
+  }
+  return sums;
 }
 
 function emptyMinute(number: number): Minute {
@@ -142,5 +244,9 @@ export function mergeEvents(parts: readonly RecentEvents[]): RecentEvents {
   return {
     minutes: sorted.slice(-RECENT_MINUTES).map(read),
     refusals: newestFirst(parts.flatMap(({ refusals }) => refusals)),
+    durations: {
+      routes: merged(parts.map(({ durations }) => durations.routes)),
+      targets: merged(parts.map(({ durations }) => durations.targets)),
+    },
   };
 }

@@ -65,8 +65,17 @@ export class ClientAnswer implements TurnTask {
     if (status === 103) passEarlyHints(this.#response, headers);
   }
 
-  /** Writes the head. @param sentAt when the request was sent. @throws BackendFault if the head cannot be forwarded. */
-  begin(status: number, statusMessage: string, headers: IncomingHttpHeaders, sentAt: number): void {
+  /**
+   * Writes the head.
+   * @param elapsedMs the milliseconds since the request was sent.
+   * @throws BackendFault if the head cannot be forwarded.
+   */
+  begin(
+    status: number,
+    statusMessage: string,
+    headers: IncomingHttpHeaders,
+    elapsedMs: number,
+  ): void {
     const length = headers["content-length"];
     if (!isPassable(status, statusMessage, headers)) throw new BackendFault("invalid_answer");
     if (headers["trailer"] !== undefined && !mayEndWithTrailers(this.#response, status)) {
@@ -83,7 +92,6 @@ export class ClientAnswer implements TurnTask {
     );
     this.#response.writeHead(status, statusMessage, fields);
     atEndOfTurn(this);
-    const elapsedMs = settings.clock.monotonic() - sentAt;
     transfer.upstreamHeaderMs = elapsedMs;
     settings.observer.upstreamAnswered(upstream.name, status, elapsedMs / 1000);
   }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { GateError } from "../../core/request/errors.ts";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
-import { TimeoutEntry, type TimeoutList } from "../../lib/async/timeout-list.ts";
+import type { TimeoutList } from "../../lib/async/timeout-list.ts";
 import { ClientAnswer } from "./client-answer.ts";
 import { ClientBody } from "./client-body.ts";
 import type { AnswerHandler, Connection, RequestControl } from "./connection.ts";
@@ -10,14 +10,14 @@ import { asError, BackendFault, failureOf, failureReason, upstreamReason } from 
 import { type Attempt, isUnwanted, whereToRetry } from "./repetition.ts";
 import { breakOff } from "../grpc/deadline.ts";
 import { Slot } from "../pool/slot.ts";
-import type { Target } from "../pool/target.ts";
+import { SentRequest, type Target } from "../pool/target.ts";
 import type { AnswerLimits } from "../pool/upstreams.ts";
 
 /**
  * One permitted request and its answer, over one connection or, if it is sent again, several. Its timeout is that of the
  * response until its head arrives, then that between two parts of its body. It stops while the proxy waits for the client.
  */
-export class Exchange extends TimeoutEntry implements AnswerHandler {
+export class Exchange extends SentRequest implements AnswerHandler {
   readonly #permitted: PermittedRequest;
   readonly #slot: Slot;
   /** Undefined for a request without a body. */
@@ -28,7 +28,7 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
   #state: ExchangeState = "waiting";
   #control: RequestControl | undefined;
   #retries = 0;
-  #sentAt = 0;
+  sentAt = 0;
   /** The request has begun to be written, and its end has not been written yet. */
   #isSending = false;
   /** The connection was used before, and no byte of this request's body or answer has passed on it. */
@@ -44,6 +44,10 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
     this.#limits = upstream.answerLimitsFor(permit.route);
     transfer.holder = this.#slot;
     transfer.exchange = this;
+  }
+
+  get target(): Target | undefined {
+    return this.#slot.target;
   }
 
   /** Resolves and rejects like `Forwarder.forward`. */
@@ -77,7 +81,7 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
   #sendTo(target: Target): void {
     const { permit, transfer, settings } = this.#permitted;
     this.#state = "sent";
-    this.#sentAt = settings.clock.monotonic();
+    this.sentAt = settings.clock.monotonic();
     transfer.target = target.address;
     try {
       const request = dispatchOf(permit, settings.outgoing, this.#body?.content, target);
@@ -125,14 +129,16 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
       this.#limits.response.start(this);
       return this.#answer.interim(status, headers);
     }
-    const { response, upstream } = this.#permitted;
+    const { response, upstream, settings } = this.#permitted;
     // The request turned out to be malformed and has been answered.
     if (response.headersSent) throw new BackendFault("client_gone");
-    const { target } = this.#slot;
+    const { target } = this;
+    const now = settings.clock.monotonic();
+    if (target !== undefined) target.answeredAt = now;
     if (target !== undefined) upstream.states?.answered(target, status);
     if (status >= 502 && isUnwanted(this.#attempt, status)) throw new BackendFault("repeated");
     this.#body?.settle();
-    this.#answer.begin(status, statusMessage, headers, this.#sentAt);
+    this.#answer.begin(status, statusMessage, headers, now - this.sentAt);
     this.#state = "answering";
     this.#limits.idle.start(this);
   }
@@ -166,7 +172,7 @@ export class Exchange extends TimeoutEntry implements AnswerHandler {
     if (this.#isOver) return;
     const failure = failureOf(error);
     if (this.#permitted.response.headersSent) return this.#breakOff(error, failure);
-    const where = whereToRetry(this.#attempt, failure, this.#maybeStale, this.#sentAt);
+    const where = whereToRetry(this.#attempt, failure, this.#maybeStale, this.sentAt);
     if (where === undefined) this.#fail(failure);
     else this.#retry(where);
   }

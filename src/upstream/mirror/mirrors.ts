@@ -7,19 +7,19 @@ import type { Requester } from "../pool/in-flight-counts.ts";
 import type { Upstream } from "../pool/upstreams.ts";
 import type { AnswerHandler, RequestControl } from "../http/connection.ts";
 import { BackendFault, failureOf, upstreamReason } from "../http/failures.ts";
-import type { Target } from "../pool/target.ts";
+import { SentRequest, type Target } from "../pool/target.ts";
 import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
 
 /** The response is cut off after this many bytes, since it is discarded anyway. */
 const MAX_ANSWER_BYTES = 1024 * 1024;
 
 /** The copy of a request for another upstream. Its response is read, to reuse the connection, and discarded. */
-class MirroredRequest extends TimeoutEntry implements AnswerHandler {
+class MirroredRequest extends SentRequest implements AnswerHandler {
   readonly #settings: Pick<ForwardingSettings, "outgoing" | "clock" | "observer">;
   readonly #upstream: Upstream;
-  readonly #target: Target;
+  readonly target: Target;
+  readonly sentAt: number;
   readonly #done: (result: MirrorResult) => void;
-  readonly #sentAt: number;
   #control: RequestControl | undefined;
   #maybeStale = false;
   #timedOut = false;
@@ -36,16 +36,16 @@ class MirroredRequest extends TimeoutEntry implements AnswerHandler {
     super();
     this.#settings = settings;
     this.#upstream = upstream;
-    this.#target = target;
+    this.target = target;
     this.#done = done;
-    this.#sentAt = settings.clock.monotonic();
+    this.sentAt = settings.clock.monotonic();
   }
 
   /** Sends it. Never throws. */
   send(permit: Permit, body: Buffer | undefined): void {
     this.#upstream.answerLimitsFor(permit.route).response.start(this);
     try {
-      const target = this.#target;
+      const target = this.target;
       target.pool.dispatch(dispatchOf(permit, this.#settings.outgoing, body, target), this);
     } catch (error) {
       this.#fail(error);
@@ -75,12 +75,10 @@ class MirroredRequest extends TimeoutEntry implements AnswerHandler {
   onResponseStart(_control: RequestControl, status: number): void {
     if (status < 200) return;
     const { clock, observer } = this.#settings;
-    this.#upstream.states?.answered(this.#target, status);
-    observer.upstreamAnswered(
-      this.#upstream.name,
-      status,
-      (clock.monotonic() - this.#sentAt) / 1000,
-    );
+    this.target.answeredAt = clock.monotonic();
+    this.#upstream.states?.answered(this.target, status);
+    const seconds = (this.target.answeredAt - this.sentAt) / 1000;
+    observer.upstreamAnswered(this.#upstream.name, status, seconds);
   }
 
   onResponseData(control: RequestControl, chunk: Buffer): void {
@@ -109,7 +107,7 @@ class MirroredRequest extends TimeoutEntry implements AnswerHandler {
     const reason = upstreamReason(failureOf(error));
     if (reason !== undefined) {
       if (!(this.#maybeStale && reason === "reset")) {
-        this.#upstream.states?.failed(this.#target, reason, this.#sentAt);
+        this.#upstream.states?.failed(this.target, reason, this.sentAt);
       }
       this.#settings.observer.upstreamFailed(this.#upstream.name, reason);
     }

@@ -55,7 +55,6 @@ export class TargetStates {
 
   /** A target answered. */
   answered(target: Target, status: number): void {
-    target.answeredAt = this.#clock.monotonic();
     target.trialUntil = undefined;
     if (status >= 500) this.#count(target, String(status));
     else {

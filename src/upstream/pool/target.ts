@@ -1,3 +1,4 @@
+import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
 import type { ConnectionPool } from "../http/connection.ts";
 import { openPool, type UpstreamProtocol } from "./open-pool.ts";
 import type { TargetOrigin } from "./target-origin.ts";
@@ -39,7 +40,7 @@ export interface Target {
   ejections: number;
   /** Failures in a row. */
   failures: number;
-  /** When it last answered anything, and since when it is used again; monotonic milliseconds. */
+  /** When the head of an answer last arrived, and since when it is used again; monotonic milliseconds. */
   answeredAt: number;
   backSince: number | undefined;
   /**
@@ -47,9 +48,19 @@ export interface Target {
    * milliseconds) only requests that may be repeated.
    */
   trialUntil: number | undefined;
+  /** When it was reported that it answers nothing, in monotonic milliseconds; undefined if it answers. */
+  silentAt: number | undefined;
   /** Its name no longer has this address, so it takes no more requests. */
   gone: boolean;
   readonly origin: TargetOrigin;
+}
+
+/** A request that waits for the head of its answer while the response timeout of its upstream runs. */
+export abstract class SentRequest extends TimeoutEntry {
+  /** Undefined while it has no slot at a target. */
+  abstract readonly target: Target | undefined;
+  /** When it was sent, in monotonic milliseconds. */
+  abstract readonly sentAt: number;
 }
 
 /**
@@ -79,15 +90,20 @@ export function createTarget(options: TargetOptions): Target {
     answeredAt: -Infinity,
     backSince: undefined,
     trialUntil: undefined,
+    silentAt: undefined,
     gone: false,
   };
 }
 
-/** Returns the state of a target, for people and metrics. */
-export function stateOf(target: Target): Omit<TargetState, "upstream" | "protocol"> {
+/** Returns the state of a target, for people and metrics. @param oldestMs see `TargetState`. */
+export function stateOf(
+  target: Target,
+  oldestMs: number,
+): Omit<TargetState, "upstream" | "protocol"> {
   const { address, pool, weight, inFlight, healthy, ejected, failures } = target;
   const state = healthy ? (ejected ? "ejected" : "available") : "unhealthy";
-  return { target: address, negotiated: pool.negotiated, state, weight, inFlight, failures };
+  const { negotiated } = pool;
+  return { target: address, negotiated, state, weight, inFlight, oldestMs, failures };
 }
 
 /** The state of one target. */
@@ -102,6 +118,8 @@ export interface TargetState {
   readonly weight: number;
   /** Requests in flight. */
   readonly inFlight: number;
+  /** How long the oldest of them has waited for the head of its answer, in milliseconds; 0 if none waits. */
+  readonly oldestMs: number;
   /** Consecutive failures. */
   readonly failures: number;
 }

@@ -50,6 +50,9 @@ export interface HealthOptions {
 export interface UpstreamEvents {
   /** A target is left out, or used again. */
   targetChanged(upstream: string, target: string, available: boolean, why: string): void;
+  /** A target has answered nothing for this long, in milliseconds, although a request waits; or it answers again. */
+  targetSilent(upstream: string, target: string, ms: number): void;
+  targetAnswers(upstream: string, target: string): void;
   /** The addresses of a target's name have changed. */
   targetResolved(upstream: string, target: string, addresses: readonly string[]): void;
   /** The name of a target was looked up. @param fault why no address was found. */

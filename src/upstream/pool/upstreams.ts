@@ -1,5 +1,5 @@
 import { type Closing, FairQueue } from "./fair-queue.ts";
-import { stateOf, type Target, type TargetState } from "./target.ts";
+import { SentRequest, stateOf, type Target, type TargetState } from "./target.ts";
 import type { Route } from "../../core/route/route.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import { TimeoutList } from "../../lib/async/timeout-list.ts";
@@ -12,6 +12,9 @@ import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
 
 /** Interval between preemption attempts while requests wait, in milliseconds. */
 const PREEMPTION_INTERVAL_MS = 100;
+
+/** How often targets are looked at that answer nothing, in milliseconds. */
+const WATCH_EVERY_MS = 1_000;
 
 /** Retries that are always possible, so that a quiet upstream can repeat its first failure. */
 const MAX_RETRIES = 10;
@@ -31,6 +34,8 @@ export class Upstream {
   readonly states: TargetStates | undefined;
   readonly #answerLimits: AnswerLimits;
   readonly #limitsOfRoutes = new WeakMap<Route, AnswerLimits>();
+  /** All of them, by their times: reloads bring new routes, but seldom new times. */
+  readonly #limits = new Map<string, AnswerLimits>();
   readonly #clock: Clock;
   readonly #inFlight = new InFlightCounts();
   readonly #stalled = new StalledRequests(this.#inFlight);
@@ -41,14 +46,17 @@ export class Upstream {
   /** The retries that may be made. */
   #retries = MAX_RETRIES;
   #preempting: NodeJS.Timeout | undefined;
+  readonly #events: UpstreamEvents | undefined;
+  #watching: NodeJS.Timeout | undefined;
 
   constructor(options: UpstreamOptions, clock: Clock, events?: UpstreamEvents) {
     this.#clock = clock;
+    this.#events = events;
     this.name = options.name;
     this.options = options;
     this.speaksHttp2 = (options.protocol ?? "http1") !== "http1";
     const { timeouts, queue } = options;
-    this.#answerLimits = new AnswerLimits(timeouts, clock);
+    this.#answerLimits = this.#limitsOf(timeouts);
     this.#queue = new FairQueue(queue, this.#inFlight);
     this.#group = new TargetGroup(options, {
       hasRoom: (target, requester) => this.#hasRoom(target, requester),
@@ -67,6 +75,7 @@ export class Upstream {
 
   /** Starts to resolve names and to check targets, until `close`. */
   start(): void {
+    this.#watching ??= setInterval(() => this.#watchSilence(), WATCH_EVERY_MS).unref();
     this.#group.start();
   }
 
@@ -83,10 +92,16 @@ export class Upstream {
     if (route.timeouts === undefined) return this.#answerLimits;
     const known = this.#limitsOfRoutes.get(route);
     if (known !== undefined) return known;
-    const timeouts = { ...this.options.timeouts, ...route.timeouts };
-    const limits = new AnswerLimits(timeouts, this.#clock);
+    const limits = this.#limitsOf({ ...this.options.timeouts, ...route.timeouts });
     this.#limitsOfRoutes.set(route, limits);
     return limits;
+  }
+
+  #limitsOf({ response, idle }: UpstreamOptions["timeouts"]): AnswerLimits {
+    const key = `${response} ${idle}`;
+    const known = this.#limits.get(key) ?? new AnswerLimits({ response, idle }, this.#clock);
+    this.#limits.set(key, known);
+    return known;
   }
 
   /**
@@ -209,15 +224,49 @@ export class Upstream {
   /** The state of each target. */
   get targets(): TargetState[] {
     const { protocol = "http1" } = this.options;
+    const now = this.#clock.monotonic();
+    const oldest = this.#oldestSent();
     return this.#group.targets.map((target) => ({
       upstream: this.name,
       protocol,
-      ...stateOf(target),
+      ...stateOf(target, now - (oldest.get(target) ?? now)),
     }));
+  }
+
+  /** When the oldest request that waits for its answer was sent to each target, in monotonic milliseconds. */
+  #oldestSent(): ReadonlyMap<Target, number> {
+    const oldest = new Map<Target, number>();
+    for (const { response } of this.#limits.values()) {
+      for (const sent of response.entries()) {
+        if (!(sent instanceof SentRequest) || sent.target === undefined) continue;
+        const other = oldest.get(sent.target) ?? Infinity;
+        oldest.set(sent.target, Math.min(sent.sentAt, other));
+      }
+    }
+    return oldest;
+  }
+
+  /** Reports targets that have answered nothing for a quarter of the response timeout, and those that answer again. */
+  #watchSilence(): void {
+    const now = this.#clock.monotonic();
+    const oldest = this.#oldestSent();
+    for (const target of this.#group.targets) {
+      const { address, answeredAt, silentAt } = target;
+      if (silentAt === undefined) {
+        const silentMs = now - Math.max(oldest.get(target) ?? now, answeredAt);
+        if (silentMs < this.options.timeouts.response / 4) continue;
+        target.silentAt = now;
+        this.#events?.targetSilent(this.name, address, silentMs);
+      } else if (answeredAt > silentAt) {
+        target.silentAt = undefined;
+        this.#events?.targetAnswers(this.name, address);
+      }
+    }
   }
 
   /** Closes all connections once their requests have finished. */
   async close(): Promise<void> {
+    clearInterval(this.#watching);
     await this.#group.close();
   }
 }

@@ -15,12 +15,12 @@ const ELSEWHERE = [
  */
 const LIMITS = {
   get: {
-    story: { files: 19, functions: 110, lines: 1_205 },
-    guards: { files: 40, functions: 142, lines: 940 },
+    story: { files: 19, functions: 110, lines: 1_210 },
+    guards: { files: 41, functions: 145, lines: 985 },
   },
   login: {
     story: { files: 16, functions: 74, lines: 765 },
-    guards: { files: 39, functions: 178, lines: 1_040 },
+    guards: { files: 40, functions: 181, lines: 1_085 },
   },
 };
 

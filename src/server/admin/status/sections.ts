@@ -1,6 +1,6 @@
 import type { RecentMinute } from "../../../core/recent.ts";
-import type { Status, StatusRefusal } from "../../../core/status.ts";
-import { amount, bytes, clockTime, moment, relative, span } from "./words.ts";
+import { SILENT_MS, type Status, type StatusRefusal } from "../../../core/status.ts";
+import { amount, bytes, clockTime, latency, moment, relative, span } from "./words.ts";
 
 /**
  * What the status page and `sallyport top` say: each section, column and cell once. `render-status.ts` draws it for
@@ -181,7 +181,8 @@ function routes(status: Status, before?: Status): Section<Table> {
   };
   const asked = (wanted: string) => (each: Status) =>
     each.routes.find(({ name }) => name === wanted)?.requests;
-  const note = "in the order in which they are tried; counts since the start";
+  const note =
+    "in the order in which they are tried; counts since the start, latencies of the last minutes";
   const content = tableOf(status.routes, {
     ">#|": (_, index) => String(index + 1),
     "Name|ROUTE": ({ name }) => strong(name),
@@ -194,16 +195,25 @@ function routes(status: Status, before?: Status): Section<Table> {
     ">|/s": ({ name }) => rateOf(status, before, asked(name)),
     ">4xx|4xx": ({ clientErrors }) => errors(clientErrors, "warn"),
     ">5xx|5xx": ({ serverErrors }) => errors(serverErrors, "bad"),
+    ">p50": (route) => latency(route.latency.p50),
+    ">p99": (route) => latency(route.latency.p99),
   });
   return { title: "Routes", note, content };
 }
 
+type StatusTarget = Status["upstreams"][number]["targets"][number];
+
 function upstreams(status: Status): Section<Table> {
-  const healthOf = (reachable: boolean, state: string): Cell => {
+  const healthOf = ({ reachable, state, oldestMs }: StatusTarget): Cell => {
     if (!reachable) return badge("bad", state);
+    if (oldestMs >= SILENT_MS) return badge("bad", "does not answer", "no answer");
     return state === "ok"
       ? badge("good", "accepts connections", state)
       : badge("warn", `left out: ${state}`, state);
+  };
+  const oldestOf = ({ oldestMs }: StatusTarget): Cell => {
+    const tone = oldestMs >= SILENT_MS ? "bad" : "plain";
+    return oldestMs < 1_000 ? soft("") : { text: span(oldestMs), tone };
   };
   // The row of the first target shows what is known of the whole upstream.
   const rows = status.upstreams.flatMap(({ name, inFlight, waiting, targets }) =>
@@ -212,11 +222,15 @@ function upstreams(status: Status): Section<Table> {
       whole: index === 0 ? [name, amount(inFlight), amount(waiting)] : [],
     })),
   );
-  const note = "each target was asked for a connection just now";
+  const note =
+    "each target was asked for a connection just now; latencies until the first byte, of the last minutes";
   const content = tableOf(rows, {
     Upstream: ({ whole }) => strong(whole[0] ?? ""),
     Target: ({ target }) => code(target.address),
-    Health: ({ target }) => healthOf(target.reachable, target.state),
+    Health: ({ target }) => healthOf(target),
+    ">Oldest request|OLDEST": ({ target }) => oldestOf(target),
+    ">p50": ({ target }) => latency(target.latency.p50),
+    ">p99": ({ target }) => latency(target.latency.p99),
     ">In flight": ({ whole }) => whole[1] ?? "",
     ">Waiting": ({ whole }) => whole[2] ?? "",
   });

@@ -37,6 +37,13 @@ export function clockTime(at: number): string {
   return new Date(at).toISOString().slice(11, 19);
 }
 
+/** Returns `0.4 ms`, `12 ms` or `3.2s`; empty if it is unknown. */
+export function latency(ms: number | undefined): string {
+  if (ms === undefined) return "";
+  if (ms >= SECOND_MS) return `${(ms / SECOND_MS).toFixed(1)}s`;
+  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+}
+
 const THOUSANDS = new Intl.NumberFormat("en-US");
 
 /** Returns `12,345`. */

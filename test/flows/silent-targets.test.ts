@@ -1,0 +1,80 @@
+/** A backend that is stopped accepts connections and answers nothing: that must be seen before requests time out. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect, it } from "vitest";
+import type { Status } from "../../src/core/status.ts";
+import { ask } from "../support/ask.ts";
+import { logLine } from "../support/log-line.ts";
+import { scrape } from "../support/scrape.ts";
+import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { until } from "../support/until.ts";
+
+const SERVER = `require("node:http").createServer((_, response) => response.end("ok"))
+  .listen(0, "127.0.0.1", function () { console.log(this.address().port); });`;
+
+/** Starts a backend as a process of its own, which can be stopped. */
+async function startProcess() {
+  const child = spawn(process.execPath, ["-e", SERVER], { stdio: ["ignore", "pipe", "inherit"] });
+  const [port] = (await once(child.stdout, "data")) as [Buffer];
+  return {
+    url: `http://127.0.0.1:${String(port).trim()}`,
+    stop: () => child.kill("SIGSTOP"),
+    goOn: () => child.kill("SIGCONT"),
+    [Symbol.asyncDispose]: async () => {
+      child.kill("SIGKILL");
+      await once(child, "close");
+    },
+  };
+}
+
+async function targetOf(gate: Sallyport) {
+  const { body } = await ask({ port: gate.adminPort }, "/-/status");
+  const status: Status = JSON.parse(body);
+  return status.upstreams[0]?.targets[0];
+}
+
+it.each([1, 2])(
+  "a backend that hangs is shown with %i worker(s): metrics, status, readiness, log",
+  { timeout: 60_000 },
+  async (workers) => {
+    await using backend = await startProcess();
+    await using gate = await startSallyport({
+      target: backend.url,
+      config: {
+        server: { workers },
+        upstreams: { app: { targets: [backend.url], timeouts: { response: "20s" } } },
+      },
+    });
+    const quick = await ask(gate, "/orders", { token: gate.token });
+    expect(quick.status).toBe(200);
+    const before = await targetOf(gate);
+    expect(before).toMatchObject({ reachable: true, state: "ok", oldestMs: 0 });
+    expect(before?.latency.p99).toBeGreaterThan(0);
+
+    backend.stop();
+    const began = performance.now();
+    const pending = ask(gate, "/orders/1", { token: gate.token });
+    const series = `sallyport_upstream_oldest_request_seconds{upstream="app",target="${backend.url}"}`;
+    await until(async () => ((await scrape(gate)).value(series) ?? 0) >= 1);
+    const admin = { port: gate.adminPort };
+    const warning = `${backend.url} has not answered for 5s`;
+    await until(async () => (await ask(admin, "/readyz?verbose")).body.includes(warning), 10_000);
+    expect(await targetOf(gate)).toMatchObject({ reachable: true, state: "ok" });
+    expect((await targetOf(gate))?.oldestMs).toBeGreaterThanOrEqual(5_000);
+    expect((await ask(admin, "/-/")).body).toContain("does not answer");
+    // A quarter of the response timeout.
+    await logLine(gate, { msg: "a target answers nothing", upstream: "app", target: backend.url });
+    expect(performance.now() - began).toBeLessThan(10_000);
+    expect((await ask(admin, "/readyz")).status).toBe(200);
+
+    backend.goOn();
+    expect((await pending).status).toBe(200);
+    await logLine(gate, { msg: "a target answers again", level: "info" });
+    const after = await targetOf(gate);
+    expect(after?.oldestMs).toBe(0);
+    expect(after?.latency.p99).toBeGreaterThan(4_000);
+    expect((await ask(admin, "/readyz?verbose")).body).not.toContain("has not answered");
+    const lines = gate.log().filter(({ msg }) => String(msg).startsWith("a target answers"));
+    expect(lines).toHaveLength(2);
+  },
+);
