@@ -5,7 +5,7 @@ import { isJsonObject } from "../lib/text/strict-json.ts";
 
 const AT_START: readonly ReadAtStart[] = SECTIONS.flatMap(({ atStart = [] }) => atStart);
 
-/** Returns the keys whose values differ, as deep as possible: `server.timeouts.header`, `routes[1].path`. */
+/** Returns the keys whose values differ, as deep as possible: `server.timeouts.header`, `routes.orders.path`. */
 export function changedKeys(before: Configuration, after: Configuration): string[] {
   return differences(before, after, []).map(pathName);
 }
@@ -57,9 +57,25 @@ function keep(section: unknown, inForce: unknown, [key = "", ...rest]: readonly 
 
 type Path = readonly (string | number)[];
 
+/** The keys that name an item of a list, as routes and trusted issuers have one. */
+export const ITEM_NAMES = ["name", "issuer"] as const;
+
+/** Returns the items by their names, so that a new item changes no other; undefined if some have none. */
+function itemsByName(list: readonly unknown[]): Readonly<Record<string, unknown>> | undefined {
+  const names = list.map((item) => {
+    const named = isJsonObject(item) ? ITEM_NAMES.map((key) => item[key]) : [];
+    return named.find((name) => typeof name === "string");
+  });
+  const isNamed = (name: unknown): name is string => typeof name === "string";
+  if (!names.every(isNamed) || new Set(names).size < names.length) return undefined;
+  return Object.fromEntries(names.map((name, index) => [name, list[index]]));
+}
+
 function differences(before: unknown, after: unknown, path: Path): Path[] {
   if (Object.is(before, after)) return [];
   if (Array.isArray(before) && Array.isArray(after)) {
+    const [named, namedAfter] = [itemsByName(before), itemsByName(after)];
+    if (named && namedAfter) return differences(named, namedAfter, path);
     const length = Math.max(before.length, after.length);
     return Array.from({ length }, (_, index) =>
       differences(before[index], after[index], [...path, index]),

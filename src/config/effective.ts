@@ -11,7 +11,7 @@ import { pathName, valueAt } from "./written.ts";
 import { mentionsSecret, namesSecret } from "../observe/log/redaction.ts";
 import { headerTemplate } from "../upstream/headers/header-changes.ts";
 import { isHeaderValue } from "./interpolation.ts";
-import { restartSections } from "./changes.ts";
+import { ITEM_NAMES, restartSections } from "./changes.ts";
 import { fingerprint } from "../lib/files/regular-file.ts";
 
 /** One value of the effective configuration: a scalar, or a list of scalars. */
@@ -225,21 +225,48 @@ export interface ValueChange {
   readonly after: unknown;
 }
 
-/** Returns the values that differ between two configurations, in the order of the later one. */
+/**
+ * Returns the values that differ between two configurations, in the order of the later one. Items of lists go by their names,
+ * and of what is new or gone, defaults are left out: a new route is what was written of it.
+ */
 export function changedValues(
   before: readonly ValueInForce[],
   after: readonly ValueInForce[],
 ): ValueChange[] {
-  const old = new Map(before.map(({ key, value }) => [key, value]));
-  const changes = after.flatMap(({ key, value }) =>
-    isDeepStrictEqual(old.get(key), value) ? [] : [{ key, before: old.get(key), after: value }],
-  );
-  const kept = new Set(after.map(({ key }) => key));
-  const removed = before.filter(({ key }) => !kept.has(key));
+  const [old, later] = [byItemNames(before), byItemNames(after)];
+  const changes = [...later].flatMap(([key, { value, origin }]) => {
+    const known = old.get(key);
+    if (known === undefined && origin === DEFAULT) return [];
+    return isDeepStrictEqual(known?.value, value)
+      ? []
+      : [{ key, before: known?.value, after: value }];
+  });
+  const removed = [...old].filter(([key, { origin }]) => !later.has(key) && origin !== DEFAULT);
   return [
     ...changes,
-    ...removed.map(({ key, value }) => ({ key, before: value, after: undefined })),
+    ...removed.map(([key, { value }]) => ({ key, before: value, after: undefined })),
   ];
+}
+
+/** `routes[0]` in front of the rest of a key. */
+const ITEM = /^([\w.]+\[\d+\])(.*)$/;
+
+/** Returns the values by their keys, with `routes.orders` for `routes[0]`. */
+function byItemNames(values: readonly ValueInForce[]): ReadonlyMap<string, ValueInForce> {
+  const names = new Map<string, string>();
+  for (const { key, value } of values) {
+    const [, item = "", rest = ""] = ITEM.exec(key) ?? [];
+    if (ITEM_NAMES.some((name) => rest === `.${name}`) && typeof value === "string") {
+      names.set(item, item.replace(/\[\d+\]$/, `.${value}`));
+    }
+  }
+  return new Map(
+    values.map((each) => {
+      const [, item = "", rest = ""] = ITEM.exec(each.key) ?? [];
+      const name = names.get(item);
+      return [name === undefined ? each.key : name + rest, each];
+    }),
+  );
 }
 
 function valuesOf({ values }: Effective): ValueInForce[] {

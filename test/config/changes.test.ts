@@ -34,10 +34,10 @@ describe("changed keys", () => {
       ["upstreams.app.targets[0]"],
     ],
     [
-      "a route, by index",
+      "a route, by its name: one in front of it changes no other",
       `${SMALLEST}${ROUTES}`,
-      `${SMALLEST}${ROUTES.replace("}]", "}, { name: more, path: /more/, upstream: app }]")}`,
-      ["routes[1]"],
+      `${SMALLEST}${ROUTES.replace("[", "[{ name: more, path: /more/, upstream: app }, ")}`,
+      ["routes.more"],
     ],
     ["a new upstream, in one piece", ONE, TWO, ["upstreams.other"]],
     ["a removed upstream", TWO, ONE, ["upstreams.other"]],

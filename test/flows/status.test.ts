@@ -5,6 +5,7 @@ import { ask, askLogin } from "../support/ask.ts";
 import { closedPort } from "../support/dead-ends.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { editConfiguration } from "../support/edits.ts";
+import { logLine } from "../support/log-line.ts";
 import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 
@@ -147,6 +148,43 @@ it("refuses peers that are not in admin.allow", async () => {
     config: { admin: { allow: ["192.0.2.0/24"] } },
   });
   expect((await ask({ port: gate.adminPort }, "/-/")).status).toBe(403);
+});
+
+it("shows of a new first route what was written, folds a long list, and refreshes if a person wants that", async () => {
+  await using backend = await startEchoBackend();
+  await using gate = await startSallyport({ target: backend.url });
+  const added = (name: string) => ({ name, path: `/${name}/`, upstream: "app" });
+  const edit = (...names: string[]) =>
+    editConfiguration(gate, (config) => {
+      config["routes"] = [...names.map(added), ...[config["routes"]].flat()];
+    });
+  await edit("first");
+  const admin = { port: gate.adminPort };
+  await ask(admin, "/-/reload", { method: "POST" });
+  const changes = (await statusOf(gate)).reload?.changes ?? [];
+  expect(changes.map(({ key, after }) => [key, after])).toEqual([
+    ["routes.first.name", "first"],
+    ["routes.first.path", "/first/"],
+    ["routes.first.upstream", "app"],
+  ]);
+  await logLine(gate, { msg: "the configuration was reloaded" });
+  await edit("a", "b", "c", "d");
+  await ask(admin, "/-/reload", { method: "POST" });
+  expect((await statusOf(gate)).reload?.changes).toHaveLength(12);
+  expect(await pageOf(gate)).toContain("<summary>2 more</summary>");
+  expect(await pageOf(gate)).not.toContain("http-equiv");
+  const refreshing = await ask(admin, "/-/?refresh");
+  expect(refreshing.body).toContain('<meta http-equiv="refresh" content="10" />');
+});
+
+it("sends people who open / to the page, and gives programs the list", async () => {
+  await using backend = await startEchoBackend();
+  await using gate = await startSallyport({ target: backend.url });
+  const admin = { port: gate.adminPort };
+  const headers = { Accept: "text/html,application/xhtml+xml" };
+  const { status, headers: fields } = await ask(admin, "/", { headers });
+  expect([status, fields["location"]]).toEqual([303, "/-/"]);
+  expect(JSON.parse((await ask(admin, "/")).body)).toHaveProperty("pages");
 });
 
 it("shows the changes of the last reload, or its problems if it failed", async () => {

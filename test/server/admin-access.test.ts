@@ -42,3 +42,22 @@ test.each(["10.1.2.3", "::ffff:10.1.2.3"])(
 test.each(["11.1.2.3", "fe80::1", "", undefined])("%s is not allowed at all", (peer) => {
   expect(refusal(peer, { host: "localhost" })).toBe(NOT_ALLOWED);
 });
+
+test("a link of our own page may be followed, but no script, frame or other name gets the answer", () => {
+  const link = { "sec-fetch-site": "same-origin", "sec-fetch-mode": "navigate" };
+  const document = { ...link, "sec-fetch-dest": "document" };
+  const host = "10.1.2.3:9464";
+  expect(refusal("10.1.2.3", { host, ...document })).toBeUndefined();
+  expect(refusal("10.1.2.3", { host, ...document }, "POST")).toBe(OF_A_PAGE);
+  for (const headers of [
+    { ...document, host: "evil.example:9464" },
+    { ...document, host, "sec-fetch-site": "cross-site" },
+    { ...document, host, "sec-fetch-site": "same-site" },
+    { ...document, host, "sec-fetch-mode": "no-cors" },
+    { ...document, host, "sec-fetch-dest": "iframe" },
+    { ...document, host, origin: "http://10.1.2.3:9464" },
+    { ...link, host },
+  ]) {
+    expect(refusal("10.1.2.3", headers)).toBe(OF_A_PAGE);
+  }
+});

@@ -85,7 +85,7 @@ it("has every section, and omits empty ones", () => {
     ...["reasons", "logins", "routes", "upstreams", "keys", "issuers", "refusals", "reload"],
     "configuration",
   ]);
-  for (const text of ["3d 4h", "1,284,907", "ECONNREFUSED", "never read", "in 6d", "1 values"]) {
+  for (const text of ["3d 4h", "1,284,907", "ECONNREFUSED", "never read", "in 6d", "1 more with"]) {
     expect(page).toContain(text);
   }
   const small = renderStatus({

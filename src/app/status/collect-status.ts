@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import { hostname } from "node:os";
 import { setImmediate as turn } from "node:timers/promises";
 import { X509Certificate } from "node:crypto";
@@ -213,9 +214,21 @@ function certificateIn(text: string | undefined): Status["certificate"] {
   return {
     subject: line(subject),
     issuer: line(issuer),
-    names: subjectAltName ?? "",
+    names: namesIn(subjectAltName),
     notAfter: validToDate.getTime(),
   };
+}
+
+/** Returns the names of a certificate, with IPv6 addresses as they are usually written (RFC 5952). */
+function namesIn(subjectAltName = ""): string {
+  return subjectAltName
+    .split(", ")
+    .map((name) => {
+      const [kind, address] = name.split(/:(.*)/s);
+      if (kind !== "IP Address" || address === undefined || !isIPv6(address)) return name;
+      return `IP Address:${new URL(`http://[${address}]`).hostname.slice(1, -1)}`;
+    })
+    .join(", ");
 }
 
 /** Returns the keys without their key material. */

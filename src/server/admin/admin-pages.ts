@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { isIPv4, isIPv6, type Socket } from "node:net";
-import type { AdminPage, AdminResponse } from "../../core/admin-page.ts";
+import { type AdminPage, type AdminResponse, PLAIN_TEXT } from "../../core/admin-page.ts";
 import type { Log } from "../../core/log.ts";
 import { createNetworks, type Networks, unmapAddress } from "../../lib/http/networks.ts";
 import { failure, success } from "./state-pages.ts";
@@ -29,7 +29,7 @@ export function accessRefusal(
 ): string | undefined {
   const peer = unmapAddress(source.socket.remoteAddress ?? "");
   if (!allow.has(peer)) return "This address answers the peers of admin.allow only";
-  if (isFromWebPage(source)) return "A web page may not ask for this";
+  if (isFromWebPage(source, host)) return "A web page may not ask for this";
   if (LOOPBACK.has(peer) && !isOwnName(source.headers.host, host)) {
     return "Ask for this by address or as localhost, not by another name";
   }
@@ -38,13 +38,21 @@ export function accessRefusal(
 
 /**
  * Whether a web page sent the request. Browsers say so in `Origin` or in `Sec-Fetch-Site` (W3C Fetch Metadata §2.3),
- * where `none` means that the user typed the address: enough to read, not to change anything. Command-line clients
- * send neither.
+ * where `none` means that the user typed the address: enough to read, not to change anything. So is a link of our own page:
+ * a navigation, whose answer no script gets. Command-line clients send neither.
  */
-function isFromWebPage({ method, headers }: RequestSource): boolean {
+function isFromWebPage({ method, headers }: RequestSource, ownHost: string): boolean {
   const site = headers["sec-fetch-site"];
-  const typed = site === "none" && (method === "GET" || method === "HEAD");
-  return headers.origin !== undefined || (site !== undefined && !typed);
+  if (headers.origin !== undefined) return true;
+  if (site === undefined) return false;
+  const isRead = method === "GET" || method === "HEAD";
+  return !isRead || !(site === "none" || isOwnLink(headers, ownHost));
+}
+
+function isOwnLink(headers: RequestSource["headers"], ownHost: string): boolean {
+  const [site, mode, dest] = ["site", "mode", "dest"].map((name) => headers[`sec-fetch-${name}`]);
+  const isNavigation = mode === "navigate" && dest === "document";
+  return site === "same-origin" && isNavigation && isOwnName(headers.host, ownHost);
 }
 
 /**
@@ -139,16 +147,22 @@ function failed(path: string, error: unknown, log: Log): AdminResponse {
   return failure(500, "Something went wrong inside the proxy");
 }
 
-/** `GET /`: lists the pages. A page of that path, such as a backend's probe, replaces it. */
+/** `GET /`: lists the pages, and sends browsers to the status. A page of that path, such as a backend's probe, replaces it. */
 function indexOf(pages: readonly AdminPage[]): AdminPage {
   return {
     path: "/",
     method: "GET",
     audience: "everybody",
-    answer: () =>
-      success("The pages of the admin listener", {
+    answer({ headers }) {
+      // People who type the address of the listener want to see its state.
+      const isBrowser = headers.accept?.startsWith("text/html") === true;
+      if (isBrowser && pages.some(({ path }) => path === "/-/")) {
+        return { status: 303, type: PLAIN_TEXT, body: "", headers: { Location: "/-/" } };
+      }
+      return success("The pages of the admin listener", {
         pages: pages.map(({ path, method, audience }) => ({ method, path, audience })),
-      }),
+      });
+    },
   };
 }
 

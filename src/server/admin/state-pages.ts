@@ -198,7 +198,7 @@ export function statusPages(collect: () => Promise<Status>): AdminPage[] {
   const flights = new SingleFlight<Status>();
   const read = (): Promise<Status> => flights.run("status", collect);
   return [
-    restrictedPage("GET", "/-/", async () => {
+    restrictedPage("GET", "/-/", async ({ query }) => {
       // Loaded on first use: most processes never show the page.
       const [{ renderStatus }, { CONTENT_SECURITY_POLICY }] = await Promise.all([
         import("./status/render-status.ts"),
@@ -207,7 +207,7 @@ export function statusPages(collect: () => Promise<Status>): AdminPage[] {
       return {
         status: 200,
         type: "text/html; charset=utf-8",
-        body: renderStatus(await read()),
+        body: renderStatus(await read(), query.has("refresh")),
         headers: {
           "Content-Security-Policy": CONTENT_SECURITY_POLICY,
           "Cross-Origin-Opener-Policy": "same-origin",

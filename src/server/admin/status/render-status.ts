@@ -24,8 +24,11 @@ import {
 import { STYLE_ELEMENT } from "./style.ts";
 import { amount, clockTime, moment, relative } from "./words.ts";
 
-/** Renders the status as one self-contained page. */
-export function renderStatus(status: Status): string {
+/** How often the page is read again if a person wants that, in seconds: opened details close. */
+const REFRESH = 10;
+
+/** Renders the status as one self-contained page. @param refreshes whether the browser reads it again and again. */
+export function renderStatus(status: Status, refreshes = false): string {
   const sections = Object.entries(pageSections(status));
   const page = html`<!doctype html>
     <html lang="en">
@@ -33,6 +36,7 @@ export function renderStatus(status: Status): string {
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="robots" content="noindex" />
+        ${refreshes && html`<meta http-equiv="refresh" content="${REFRESH}" />`}
         <title>${status.host}: Sallyport</title>
         <link rel="icon" href="data:," />
         ${STYLE_ELEMENT}
@@ -43,6 +47,14 @@ export function renderStatus(status: Status): string {
             <h1>Sallyport</h1>
             ${shown(health(status))}
             <p>${status.host} · version ${status.version}</p>
+            <p class="when">
+              as of ${clockTime(status.now)} UTC ·
+              ${
+                refreshes
+                  ? html`every ${REFRESH} s · <a href="/-/">stop</a>`
+                  : html`<a href="/-/">reload</a> · <a href="/-/?refresh">every ${REFRESH} s</a>`
+              }
+            </p>
             <nav aria-label="Sections">
               ${sections.map(([id, { title, link }]) => html`<a href="#${id}">${link ?? title}</a> `)}
             </nav>
@@ -64,8 +76,8 @@ export function renderStatus(status: Status): string {
           )}
         </main>
         <footer>
-          Everything on this page was true at ${moment(status.now)}. Reload it for the present. The
-          same as JSON: <code>/-/status</code>; in a terminal: <code>sallyport top</code>.
+          Everything on this page was true at ${moment(status.now)}. The same as JSON:
+          <code>/-/status</code>; in a terminal: <code>sallyport top</code>.
         </footer>
       </body>
     </html> `;
@@ -144,6 +156,12 @@ function plotted(
   };
 }
 
+/** The times under a plot: its first minute, that in the middle, and its last. */
+function axisOf(minutes: Status["minutes"]): number[] {
+  const last = minutes.length - 1;
+  return [0, Math.round(last / 2), last].map((index) => minutes[index]?.at ?? 0);
+}
+
 /** Draws a bar for each minute, the last one on the right. The highest bar fills the height. */
 function plot({ word, counts, total, tone }: Series, minutes: Status["minutes"]): Html {
   const highest = Math.max(...counts, 1);
@@ -168,7 +186,7 @@ function plot({ word, counts, total, tone }: Series, minutes: Status["minutes"])
       <span>${word}</span
       ><span
         ><b>${amount(total)}</b>
-        <span class="soft">max ${amount(Math.max(...counts, 0))} a minute</span></span
+        <span class="soft">at most ${amount(Math.max(...counts, 0))} in a minute</span></span
       >
     </figcaption>
     <svg
@@ -180,6 +198,9 @@ function plot({ word, counts, total, tone }: Series, minutes: Status["minutes"])
       <line class="base" x1="0" x2="${width}" y1="${HEIGHT}" y2="${HEIGHT}" />
       ${bars}
     </svg>
+    <div class="axis" aria-hidden="true">
+      ${axisOf(minutes).map((at) => html`<span>${clockTime(at).slice(0, 5)}</span>`)}
+    </div>
   </figure>`;
 }
 
@@ -198,17 +219,34 @@ function lastReload(reload: StatusReload, { now, configuration }: Status): Secti
   };
 }
 
+/** The changes that are shown at once. */
+const MOST_CHANGES = 10;
+
 function changesOf({ changes, files }: StatusReload): Html {
-  const changed = tableOf(changes, {
-    Key: ({ key }) => code(key),
-    Before: ({ before }) => code(written(before), { tone: "bad" }),
-    After: ({ after }) => code(written(after)),
-  });
+  const tableOfChanges = (some: StatusReload["changes"]) =>
+    table(
+      tableOf(some, {
+        Key: ({ key }) => code(key),
+        Before: ({ before }) =>
+          code(written(before), { tone: before === undefined ? "soft" : "bad" }),
+        After: ({ after }) =>
+          code(written(after), { tone: after === undefined ? "soft" : "plain" }),
+      }),
+    );
+  const folded = changes.slice(MOST_CHANGES);
   return html`<p>
       ${shown(badge("good", "in force"))}
       ${files.length > 0 && html`Changed files: <code>${files.join(", ")}</code>`}
     </p>
-    ${changes.length === 0 ? html`<p class="soft">No value changed.</p>` : table(changed)}`;
+    ${changes.length === 0 && html`<p class="soft">No value changed.</p>`}
+    ${changes.length > 0 && tableOfChanges(changes.slice(0, MOST_CHANGES))}
+    ${
+      folded.length > 0 &&
+      html`<details class="values">
+        <summary>${folded.length} more</summary>
+        ${tableOfChanges(folded)}
+      </details>`
+    }`;
 }
 
 function problemsOf({ problems }: StatusReload): Html {
@@ -221,7 +259,7 @@ function configuration({ hash, values }: StatusConfiguration): Section<Html> {
   const defaults = values.filter(({ origin }) => origin === "default");
   const content = html`${valuesTable(set)}
     <details class="values">
-      <summary>${defaults.length} values are defaults</summary>
+      <summary>${defaults.length} more with their defaults</summary>
       ${valuesTable(defaults)}
     </details>`;
   return { title: "Configuration in force", link: "Configuration", note: hash, content };

@@ -130,7 +130,7 @@ export function factsOf(status: Status, before?: Status) {
     up: ["Up for", up, `since ${moment(startedAt)}`, `up ${up}`],
     requests: ["Requests", requests, "since the start", asked],
     inFlight: ["In flight", inFlight, sockets, `${inFlight} in flight  ${sockets}`],
-    tokens: ["Verified tokens", tokens, "remembered", `${tokens} tokens`],
+    tokens: ["Verified tokens", tokens, "in the cache", `${tokens} tokens`],
     workers: ["Workers", serving, silent ?? `process ${pid}`, `${serving} workers`],
     memory: ["Memory", used, buffered, used],
   } as const satisfies Record<string, Fact>;

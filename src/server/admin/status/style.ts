@@ -23,6 +23,7 @@ header { background: var(--card); border-bottom: 1px solid var(--line); }
 header > div { display: flex; flex-wrap: wrap; align-items: baseline; gap: 4px 16px; padding-top: 20px; padding-bottom: 16px; }
 h1 { font-size: 22px; line-height: 1.2; margin: 0; letter-spacing: -0.01em; }
 header p { margin: 0; color: var(--soft); }
+header .when { margin-left: auto; font-variant-numeric: tabular-nums; }
 header .badge { align-self: center; }
 nav { flex-basis: 100%; display: flex; flex-wrap: wrap; gap: 2px 16px; font-size: 14px; }
 a { color: var(--accent); text-decoration: none; }
@@ -41,7 +42,7 @@ h2 small { font-weight: 400; color: var(--soft); margin-left: 8px; }
 .badge.warn { background: var(--warn-soft); color: var(--warn); }
 table { width: 100%; border-collapse: collapse; font-size: 14px; }
 th { text-align: left; font-weight: 500; color: var(--soft); font-size: 13px; padding: 4px 12px 6px 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
-td { padding: 7px 12px 7px 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
+td { padding: 7px 12px 7px 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: break-word; }
 tr:last-child > td { border-bottom: 0; }
 th:last-child, td:last-child { padding-right: 0; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -49,11 +50,12 @@ code, .mono { font-family: var(--mono); font-size: 13px; overflow-wrap: anywhere
 .when { white-space: nowrap; }
 .soft { color: var(--soft); }
 .bad { color: var(--bad); } .warn { color: var(--warn); }
-.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(250px, 1fr)); gap: 14px 24px; }
+.plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(290px, 1fr)); gap: 14px 24px; }
 figure { margin: 0; min-width: 0; }
 figcaption { display: flex; justify-content: space-between; gap: 8px; font-size: 13px; }
 figcaption b { font-variant-numeric: tabular-nums; }
 .plots svg { display: block; width: 100%; height: 44px; }
+.axis { display: flex; justify-content: space-between; color: var(--soft); font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .base { stroke: var(--line); stroke-width: 1; }
 svg rect { fill: var(--bar); } svg .good { fill: var(--good); } svg .bad { fill: var(--bad); } svg .warn { fill: var(--warn); }
 details { border-bottom: 1px solid var(--line); }
@@ -75,6 +77,7 @@ footer { color: var(--soft); font-size: 13px; padding-bottom: 32px; }
   .tiles { grid-template-columns: 1fr 1fr; gap: 8px; }
   .tiles li { padding: 10px 12px; }
   .tiles b { font-size: 18px; }
+  header .when { margin-left: 0; }
   thead { display: none; }
   table, tbody { display: block; }
   tr { display: grid; grid-template-columns: 100px minmax(0, 1fr); gap: 2px 10px; padding: 8px 0; border-bottom: 1px solid var(--line); }
