@@ -30,6 +30,7 @@ file, line, column, a caret, and "did you mean". Changes of these files take eff
   References work in flags and variables too.
 - **Environment**: \`SALLYPORT_SERVER__LISTEN\` sets \`server.listen\`: two underscores between keys; case does not matter. Write lists
   and mappings in YAML's flow style, \`["a", "b"]\`. A \`SALLYPORT_…\` variable that matches no key is an error.
+  \`SALLYPORT_SHARED__PASSWORD_FILE\` names a file with the value of \`shared.password\`, and so for every key.
 - **Flags**: \`--set server.listen=127.0.0.1:8443\`.
 - **Precedence**: a flag wins over the environment, the environment over the file, the file over the default.
 - **Unknown keys** are errors, and so are keys without a value.

@@ -40,7 +40,8 @@ const SERVICE_LINK =
 const SERVICE_LINK_URL = /^(?:tcp|udp|sctp):\/\//;
 
 /**
- * Reads variables such as `SALLYPORT_SERVER__LISTEN`: `__` separates keys, case is ignored.
+ * Reads variables such as `SALLYPORT_SERVER__LISTEN`: `__` separates keys, case is ignored. `SALLYPORT_SHARED__PASSWORD_FILE` names
+ * a file with the value, as images of databases have it.
  *
  * @param written the value of the file; variables may use the names that it defines (those of upstreams).
  */
@@ -85,8 +86,9 @@ function read(
   if (entries.length === 0) return { overlays: [], problems: [] };
   const known = knownKeys();
   for (const { segments, value, origin } of entries) {
-    const path = pathOf(segments, known, written);
-    const parsed = valueOf(value);
+    const direct = pathOf(segments, known, written);
+    const path = direct ?? pathOf(withoutFile(segments), known, written);
+    const parsed = path === direct ? valueOf(value) : { value: `\${file:${value}}` };
     if (path === undefined) {
       const near = nearest(spell(segments.join(".")), dottedPaths(known).map(spell));
       const hint = near === undefined ? {} : { hint: `did you mean ${near}?` };
@@ -100,6 +102,13 @@ function read(
   // Whole sections are applied before the keys within them.
   overlays.sort((a, b) => a.path.length - b.path.length);
   return { overlays, problems };
+}
+
+/** Returns the segments without the suffix `_FILE`, which no key has. */
+function withoutFile(segments: readonly string[]): string[] {
+  return segments.map((segment, index) =>
+    index === segments.length - 1 ? segment.replace(/_file$/i, "") : segment,
+  );
 }
 
 /** Returns the path as the schema spells it, or undefined if there is no such key. */

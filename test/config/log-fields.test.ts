@@ -9,6 +9,7 @@ async function messagesOf(text: string): Promise<string> {
 
 test.each([
   "user_agent: header:User-Agent",
+  "scheme: request:scheme, tls: request:tls_version, attempts: request:attempts",
   'tenant: "claim:https://example.com/tenant"',
   "time_of_login: claim:auth_time, forwarded: header:X-Forwarded-For",
 ])("the fields %s are accepted", async (text) => {
@@ -28,9 +29,11 @@ test.each([
   ["a: header:Sec-WebSocket-Protocol", "carries a secret"],
   ["a: header:DPoP", "carries a secret"],
   ["a: header:a b", "the name of a header"],
-  ["a: User-Agent", "header:NAME or claim:NAME"],
-  ["a: 1", "header:NAME or claim:NAME"],
-  ['a: "claim:"', "header:NAME or claim:NAME"],
+  ["a: User-Agent", "header:NAME, claim:NAME or request:NAME"],
+  ["a: 1", "header:NAME, claim:NAME or request:NAME"],
+  ['a: "claim:"', "header:NAME, claim:NAME or request:NAME"],
+  ["a: request:port", "must be request: with scheme, tls_version, attempts"],
+  ["a: request:constructor", "must be request: with scheme"],
   ["status: header:X-A", "is a field of every access line"],
   ["trace_id: header:X-A", "is a field of every access line"],
   ["a b: header:X-A", "letters, digits and _"],

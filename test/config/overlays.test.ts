@@ -3,6 +3,23 @@ import { load, problemsOf, SMALLEST } from "./configuration-file.ts";
 
 const FILE = SMALLEST.replace("tls: off", "tls: off, workers: 2").concat("log: { level: warn }\n");
 
+test("a variable that ends in _FILE names a file with the value", async () => {
+  const shared = `${SMALLEST}shared: { kind: redis, url: redis://127.0.0.1:1 }\n`;
+  const { configuration, files } = await load(shared, {
+    env: { SALLYPORT_SHARED__PASSWORD_FILE: "secret" },
+    files: { secret: "s3cr3t\n" },
+  });
+  expect(configuration.shared?.password).toBe("s3cr3t");
+  // Followed like every other file.
+  expect([...files.keys()].map((file) => file.replace(/^.*\//, ""))).toContain("secret");
+  const env = { SALLYPORT_SHARED__PASSWORD_FILE: "none", SALLYPORT_SHARED__PASSWORT_FILE: "none" };
+  const problems = await problemsOf(shared, { env });
+  expect(problems.map(({ file, message }) => `${file}: ${message}`)).toEqual([
+    expect.stringMatching(/PASSWORD_FILE: shared.password names a file .* cannot be read/),
+    expect.stringMatching(/PASSWORT_FILE: does not name a known key$/),
+  ]);
+});
+
 test("flags override the environment, which overrides the file, which overrides the defaults", async () => {
   const env = { SALLYPORT_SERVER__WORKERS: "3", SALLYPORT_LOG__LEVEL: "error" };
   const overrides = { "server.workers": "4" };

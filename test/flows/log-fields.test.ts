@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
+import { closedPort } from "../support/dead-ends.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { signingPair, signToken } from "../support/foreign-keys.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
@@ -124,5 +125,33 @@ describe("log.fields", () => {
     await ask(gate, "/refused", { headers: { "user-agent": "b" } });
     expect(await lineOf(gate, "/refused")).toMatchObject({ user_agent: "b" });
     expect(gate.log().filter((line) => line["path"] === "/fine")).toEqual([]);
+  });
+
+  it.each(["off", "on"])("are facts about the request, with TLS %s", async (tls) => {
+    const fields = { scheme: "request:scheme", tls: "request:tls_version", n: "request:attempts" };
+    // Nothing listens there, so the request goes to the other target.
+    const target = `http://127.0.0.1:${await closedPort()}`;
+    await using gate = await startSallyport({
+      target: backend.url,
+      config: {
+        log: { fields },
+        ...(tls === "off" && { server: { tls } }),
+
+        upstreams: { app: { targets: [target, backend.url] } },
+        routes: [
+          { name: "two", path: "/two/", upstream: "app" },
+          { name: "all", path: "/", upstream: "app" },
+        ],
+      },
+    });
+    const paths = ["/two/1", "/two/2"];
+    for (const path of paths)
+      expect((await ask(gate, path, { token: gate.token })).status).toBe(200);
+    const lines = await Promise.all(paths.map((path) => lineOf(gate, path)));
+    const [scheme, version] = tls === "off" ? ["http", undefined] : ["https", "TLSv1.3"];
+    for (const line of lines) expect([line["scheme"], line["tls"]]).toEqual([scheme, version]);
+    expect(new Set(lines.map((line) => line["n"]))).toEqual(new Set(["1", "2"]));
+    await ask(gate, "/nobody");
+    expect(await lineOf(gate, "/nobody")).toMatchObject({ status: 401, n: "0" });
   });
 });

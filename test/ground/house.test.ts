@@ -10,7 +10,7 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 55_300,
+  lines: 55_340,
   files: 354,
   filesUnder40Lines: 40,
   namesUsedByOneFile: 638,

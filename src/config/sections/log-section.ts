@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ACCESS_FIELDS, fieldSource } from "../../observe/log/access-log.ts";
+import { ACCESS_FIELDS, fieldSource, REQUEST_FIELD_NAMES } from "../../observe/log/access-log.ts";
 import { claimName, refuse, TOKEN, settings } from "../fields.ts";
 import { listAt, mappingAt, type PathProblem, textAt, type Written } from "../written.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
@@ -49,7 +49,7 @@ function logSection() {
       )
       .default({})
       .describe(
-        "Further fields of the access line, each with its source, header:User-Agent or claim:tenant. Values are cut at 512 characters, and secrets in them are masked",
+        "Further fields of the access line, each with its source: header:User-Agent, claim:tenant, request:scheme, request:tls_version or request:attempts (how often it was sent to a backend). Values are cut at 512 characters, and secrets in them are masked",
       ),
   });
 }
@@ -63,10 +63,10 @@ function fieldName() {
 }
 
 function source() {
-  const form = "must be header:NAME or claim:NAME, as in header:User-Agent";
+  const form = "must be header:NAME, claim:NAME or request:NAME, as in header:User-Agent";
   return z
     .string({ error: form })
-    .describe("header:NAME or claim:NAME")
+    .describe("header:NAME, claim:NAME or request:NAME")
     .superRefine((written, context) => {
       const message = problemOf(written);
       if (message !== undefined) refuse(context, message);
@@ -75,6 +75,10 @@ function source() {
   function problemOf(written: string): string | undefined {
     const found = fieldSource(written);
     if (found === undefined) return form;
+    if (found.kind === "request") {
+      const known = REQUEST_FIELD_NAMES.includes(found.name);
+      return known ? undefined : `must be request: with ${REQUEST_FIELD_NAMES.join(", ")}`;
+    }
     if (found.kind === "claim") return claimName().safeParse(found.name).error?.issues[0]?.message;
     if (!TOKEN.test(found.name)) return "must be header: with the name of a header";
     return isSecretHeader(found.name)

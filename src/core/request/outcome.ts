@@ -114,6 +114,11 @@ export interface LoggedRequest {
   readonly headers: IncomingHttpHeaders;
   /** The verified caller. */
   readonly identity: Identity | undefined;
+  /** Whether the client's connection has TLS, and its version, such as `TLSv1.3`. */
+  readonly secure: boolean;
+  readonly tlsVersion: string | undefined;
+  /** How often the request was sent to a backend; 0 if it was not. */
+  readonly attempts: number;
   /** The status for the log. */
   readonly status: number;
 }

@@ -37,7 +37,7 @@ export class Transfer {
   /** The WebSocket that the request has opened. */
   webSocket: OpenWebSocket | undefined;
   /** What a backend does for the request; undefined until it is forwarded. */
-  exchange: { cancel(): void } | undefined;
+  exchange: { cancel(): void; readonly attempts: number } | undefined;
   /** The buffers of the request; undefined until it is forwarded. */
   holder: BufferHolder | undefined;
 }

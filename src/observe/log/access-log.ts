@@ -14,7 +14,7 @@ const LONGEST = 512;
  */
 const LOOKED_AT = 2 * LONGEST;
 
-const SOURCE = /^(header|claim):(.+)$/s;
+const SOURCE = /^(header|claim|request):(.+)$/s;
 
 /** `Referer`, and headers such as `X-Original-URI`, in which proxies repeat the URL of the request. */
 const URL_HEADER = /^(?:referer|ping-(?:from|to))$|[-_](?:ur[il]|path|referrer)$/;
@@ -23,17 +23,25 @@ const QUERY = /(?:[?#]|%(?:25)?(?:3f|23)).*$/is;
 
 type Value = (request: LoggedRequest) => string | undefined;
 
-/** The source of a field, parsed from `log.fields`: `header:User-Agent`, `claim:tenant`. */
+/** What is known of a request beside its headers and its caller: the names behind `request:`. */
+const REQUEST_FIELDS: Readonly<Record<string, Value>> = {
+  scheme: ({ secure }) => (secure ? "https" : "http"),
+  tls_version: ({ tlsVersion }) => tlsVersion,
+  attempts: ({ attempts }) => String(attempts),
+};
+export const REQUEST_FIELD_NAMES = Object.keys(REQUEST_FIELDS);
+
+/** The source of a field, parsed from `log.fields`: `header:User-Agent`, `claim:tenant`, `request:attempts`. */
 interface FieldSource {
-  readonly kind: "header" | "claim";
+  readonly kind: "header" | "claim" | "request";
   readonly name: string;
 }
 
 /** Parses a value of `log.fields`. Returns undefined if its form is invalid. */
 export function fieldSource(written: string): FieldSource | undefined {
   const [, kind, name] = SOURCE.exec(written) ?? [];
-  if (name === undefined || (kind !== "header" && kind !== "claim")) return undefined;
-  return { kind, name };
+  if (name === undefined) return undefined;
+  return kind === "header" || kind === "claim" || kind === "request" ? { kind, name } : undefined;
 }
 
 /**
@@ -64,6 +72,7 @@ export function createAccessFields(
 }
 
 function valueOf({ kind, name }: FieldSource): Value {
+  if (kind === "request") return REQUEST_FIELDS[name] ?? (() => undefined);
   if (kind === "claim") {
     return ({ identity }) => {
       const claim = identity?.claims?.get(name);

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
 import type { Duplex } from "node:stream";
 import type {
   IncomingRequest,
@@ -10,7 +11,7 @@ import type { Gate, Rules } from "./gate.ts";
 import type { Decision } from "./decide.ts";
 import type { Reason } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import type { Outcome } from "../../core/request/outcome.ts";
+import type { LoggedRequest, Outcome } from "../../core/request/outcome.ts";
 import { Transfer } from "../../core/request/transfer.ts";
 import { WheelEntry } from "../../lib/async/timing-wheel.ts";
 import { unmapAddress } from "../../lib/http/networks.ts";
@@ -89,7 +90,22 @@ export function outcomeOf(context: RequestContext, now: number): Outcome {
     durationMs: now - context.started,
     upstreamMs: transfer.upstreamHeaderMs,
     protocol: context.upgrade === undefined ? `HTTP/${incoming.httpVersion}` : "websocket",
-    fields: gate.accessFields?.({ headers: context.headers, identity, status }),
+    fields: gate.accessFields && gate.accessFields(loggedOf(context, status)),
+  };
+}
+
+function loggedOf(
+  { headers, incoming, decision, transfer }: RequestContext,
+  status: number,
+): LoggedRequest {
+  const { socket } = incoming;
+  return {
+    headers,
+    status,
+    identity: decision?.identity,
+    secure: socket instanceof TLSSocket,
+    tlsVersion: socket instanceof TLSSocket ? (socket.getProtocol() ?? undefined) : undefined,
+    attempts: transfer.exchange?.attempts ?? 0,
   };
 }
 

@@ -46,6 +46,11 @@ export class Exchange extends SentRequest implements AnswerHandler {
     transfer.exchange = this;
   }
 
+  /** How often the request was sent. */
+  get attempts(): number {
+    return this.#state === "waiting" ? this.#retries : this.#retries + 1;
+  }
+
   get target(): Target | undefined {
     return this.#slot.target;
   }

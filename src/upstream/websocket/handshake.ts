@@ -21,6 +21,8 @@ const MAX_EARLY_BYTES = 64 * 1024;
  * Emits `close` once, when the client no longer waits: it has closed, or has sent too much.
  */
 export class HandshakeClient extends EventEmitter<{ close: [] }> implements BufferHolder {
+  /** Handshakes are sent again only before they have reached a backend. */
+  readonly attempts = 1;
   readonly #end: ClientEnd;
   #early: Buffer[];
   #bytes: number;

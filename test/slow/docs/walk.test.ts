@@ -15,7 +15,7 @@ const ELSEWHERE = [
  */
 const LIMITS = {
   get: {
-    story: { files: 19, functions: 110, lines: 1_210 },
+    story: { files: 19, functions: 110, lines: 1_212 },
     guards: { files: 41, functions: 145, lines: 985 },
   },
   login: {
