@@ -33,7 +33,10 @@ export async function inspect(sources: ConfigurationSources, inForce?: InForce):
   // Each use of a missing file reports the same problem.
   const problems = new Set(snapshot.missing);
   for (const use of uses(snapshot, inForce?.configuration)) {
-    for (const problem of await problemsOf(use)) problems.add(problem);
+    for (const problem of await problemsOf(use)) {
+      const related = problem.line === undefined ? snapshot.namedAt(problem.file) : undefined;
+      problems.add(related === undefined ? problem : { ...problem, related });
+    }
   }
   if (problems.size > 0) throw new ConfigError(Array.from(problems));
   return snapshot;

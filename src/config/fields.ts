@@ -35,8 +35,14 @@ export function duration({ min = 1, max = LONGEST_TIMER } = {}) {
     .transform((text, context) => {
       const milliseconds = parseDuration(text) ?? Number.NaN;
       if (milliseconds >= min && milliseconds <= max) return milliseconds;
-      return refuse(context, `must be from ${formatDuration(min)} to ${formatDuration(max)}`);
+      return refuse(context, `must be from ${formatDuration(min)} to ${inDays(max)}`);
     });
+}
+
+/** Returns a longest duration for people: long ones in whole days. */
+function inDays(milliseconds: number): string {
+  const days = Math.floor(milliseconds / ONE_DAY);
+  return days < 3 ? formatDuration(milliseconds) : `${days} days (${days * 24}h)`;
 }
 
 /** @returns a field for a duration of whole seconds. */

@@ -224,6 +224,10 @@ export function loadConfiguration(
     ...fromEnvironment.problems,
     ...fromFlags.problems,
   ];
+  if (raw === null) {
+    const hint = "make one with sallyport init; sallyport demo runs without one";
+    throw new ConfigError([{ file, message: "the file is empty", hint }]);
+  }
   if (validation.configuration === undefined || problems.length > 0) {
     throw new ConfigError(problems.toSorted(byPlace));
   }

@@ -14,9 +14,11 @@ import {
 } from "../lib/files/regular-file.ts";
 import { type KeyFiles, readKeyFiles } from "../tokens/keys/key-directory.ts";
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
+import { pathName } from "./written.ts";
 import { FILE_USES, type FileUse } from "./fields.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 import { describePermissions } from "../lib/files/private-file.ts";
+import { shellWord } from "../lib/text/printable.ts";
 
 /**
  * One reading of the configuration and of every file that it names. All code that uses a file gets its content from
@@ -34,6 +36,8 @@ export interface Snapshot {
   readonly files: SnapshotFiles;
   /** Files that `written` names and that cannot be read, each with its key. */
   readonly missing: readonly ConfigProblem[];
+  /** Returns the place of the key that names a file; undefined if none does. */
+  readonly namedAt: (path: string) => Omit<ConfigProblem, "hint" | "related"> | undefined;
   /** Every file whose change requires another snapshot, with its fingerprint; undefined if it was not read. */
   readonly followed: ReadonlyMap<string, string | undefined>;
   /** The configuration with defaults and without secrets; computed on demand. */
@@ -66,7 +70,8 @@ export async function takeSnapshot(
   const missing = wanted.flatMap((each) => {
     const message = files.has(each) ? undefined : accessProblem(each);
     if (message === undefined) return [];
-    const problem = loaded.problem({ path: each.key, message });
+    const hint = / does not exist: /.test(message) ? remedyFor(each) : {};
+    const problem = loaded.problem({ path: each.key, message, ...hint });
     files.setError(each, new ConfigError([problem]));
     return [problem];
   });
@@ -76,6 +81,10 @@ export async function takeSnapshot(
     configuration,
     files,
     missing,
+    namedAt: (path) => {
+      const key = wanted.find((each) => each.path === path)?.key;
+      return key && { ...loaded.problem({ path: key, message: "" }), message: pathName(key) };
+    },
     followed: new Map([
       ...loaded.files,
       ...followed.map(({ path }) => [path, files.fingerprint(path)] as const),
@@ -257,6 +266,20 @@ function isOfKind(option: z.core.$ZodType, value: unknown): boolean {
   const kind = option instanceof z.ZodObject ? option.shape["kind"] : undefined;
   if (!(kind instanceof z.ZodLiteral) || !isJsonObject(value)) return true;
   return [...kind.values].some((word) => word === value["kind"]);
+}
+
+/** Returns what makes a key, a certificate or a directory of keys that does not exist. */
+function remedyFor({ key, path, use }: NamedFile): { readonly hint?: string } {
+  if (use.kind === "directory") {
+    return { hint: `make one with sallyport keys generate --directory ${shellWord(path)}` };
+  }
+  const isPair =
+    key.join(".").startsWith("server.tls.") && /^(?:cert|key)File$/.test(`${key.at(-1)}`);
+  return isPair
+    ? {
+        hint: "make one with sallyport init, or openssl req -x509; in a pod, is the Secret mounted?",
+      }
+    : {};
 }
 
 /** Returns why a named file cannot be read, as a continuation of its key; undefined if it can be read. */

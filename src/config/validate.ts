@@ -2,6 +2,8 @@ import type { z } from "zod";
 import {
   type Environment,
   type PathProblem,
+  mappingAt,
+  pathName,
   replacedAt,
   textAt,
   valueAt,
@@ -14,6 +16,7 @@ import { withPathsFrom } from "./fields.ts";
 import type { InterpolationContext } from "./interpolation.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 import { knownKeys, type KnownKeys } from "./json-schema.ts";
+import { synonymOf, usualMistake } from "./usual-mistakes.ts";
 
 /** Returns the keys that the schema allows at a path; empty if there are none. */
 function knownKeysAt(path: YamlPath): readonly string[] {
@@ -49,10 +52,11 @@ export function validate(
     : converted(asWritten, unfitPaths(first.error.issues), texts);
   const result = value === asWritten ? first : parse(value);
 
-  const problems = [
+  const all = [
     ...(result.success ? [] : schemaProblems(result.error.issues, value)),
     ...(isJsonObject(value) ? ruleProblems(value, context.env) : []),
   ];
+  const problems = all.filter((problem) => !isMisspelt(problem, all));
   if (!result.success || problems.length > 0) return { configuration: undefined, problems };
   const ruleBreaks = SECTIONS.flatMap(({ rulesOfValid = [] }) =>
     rulesOfValid.flatMap((rule) => rule(result.data)),
@@ -159,10 +163,17 @@ function kindsOf(issue: {
 /** Converts the schema's issues to problems, with suggestions of similar keys. */
 function schemaProblems(issues: readonly Issue[], value: unknown): PathProblem[] {
   const plain = flattenIssues(issues);
-  const problems = plain
+  return plain
     .filter((issue) => issue.code !== "custom" || !hasUnknownKeys(issue.path, plain))
-    .flatMap((issue) => problemsOf(issue, value));
-  return problems.filter((problem) => !isMisspelt(problem, problems));
+    .flatMap((issue) => problemsOf(issue, value))
+    .map((problem) => withUsualHint(problem, value));
+}
+
+/** Adds what to write instead, if the mistake is a usual one: that is better than a similar word. */
+function withUsualHint(problem: PathProblem, value: unknown): PathProblem {
+  const { path, message } = problem;
+  const hint = usualMistake(`${pathName(path)} ${message}`, valueAt(value, path));
+  return hint === undefined ? problem : { ...problem, hint };
 }
 
 /**
@@ -199,13 +210,23 @@ function problemsOf(issue: Issue, value: unknown): PathProblem[] {
     case "unrecognized_keys":
       return issue.keys.map((key) => {
         const problem = { path: [...path, key], of: "key" as const, message: issue.message };
-        return withSuggestion(problem, key, knownKeysAt(path));
+        const known = knownKeysAt(path);
+        const meant = synonymOf(key, known);
+        if (meant !== undefined) return { ...problem, hint: `did you mean ${meant}?` };
+        return withSuggestion(problem, key, known);
       });
     case "invalid_key":
       return [{ path, of: "key", message: issue.issues[0]?.message ?? issue.message }];
     case "invalid_value":
       return [withSuggestion({ path, message: issue.message }, written, issue.values.map(String))];
     case "invalid_union": {
+      const kind = String(path.at(-1));
+      const above = path.slice(0, -1);
+      const other = Object.keys(mappingAt(value, ...above)).find((key) => synonymOf(key, [kind]));
+      if (issue.message === "is missing" && other !== undefined) {
+        const message = "is not a known key";
+        return [{ path: [...above, other], of: "key", message, hint: `did you mean ${kind}?` }];
+      }
       const words = issue.errors
         .flat()
         .flatMap((inner) => (inner.code === "invalid_value" ? inner.values : []));
@@ -213,8 +234,8 @@ function problemsOf(issue: Issue, value: unknown): PathProblem[] {
       return [withSuggestion({ path, message: issue.message }, written, known)];
     }
     case "invalid_type": {
-      const hint = typeHint(issue, valueAt(value, path));
-      return [{ path, message: issue.message, ...(hint === undefined ? {} : { hint }) }];
+      const quoted = issue.message === "must be text" && typeof valueAt(value, path) === "number";
+      return [{ path, message: issue.message, ...(quoted && { hint: "put it in quotes" }) }];
     }
     case "custom": {
       const hint: unknown = issue.params?.["hint"];
@@ -223,13 +244,6 @@ function problemsOf(issue: Issue, value: unknown): PathProblem[] {
     default:
       return [{ path, message: issue.message }];
   }
-}
-
-/** Returns a hint how to write a value as the expected type. */
-function typeHint({ expected, message }: { expected: string; message: string }, written: unknown) {
-  if (message === "must be text" && typeof written === "number") return "put it in quotes";
-  const isOne = typeof written === "string" || typeof written === "number";
-  return expected === "array" && isOne ? "put it in brackets: [ ]" : undefined;
 }
 
 /** Reports whether a misspelt key in the same mapping already explains a missing one. */

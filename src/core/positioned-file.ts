@@ -64,7 +64,8 @@ export class ProblemCollector {
     known?: readonly string[],
   ): Map<string, unknown> | undefined {
     if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      this.add(path, "value", `${what} must be a mapping`);
+      const instead = Array.isArray(value) ? ": write NAME: { … } instead of each `- `" : "";
+      this.add(path, "value", `${what} must be a mapping${instead}`);
       return undefined;
     }
     // The parser has already reported `__proto__`.

@@ -253,7 +253,7 @@ describe("upstreams", () => {
     for (const [days, found] of [
       [
         [-9, -1],
-        ["bad its certificate is not trusted (CERT_HAS_EXPIRED)", /^bad .* has ended at /],
+        ["bad its certificate is not trusted (CERT_HAS_EXPIRED)", /^bad .* expired on /],
       ],
       [
         [1, 9],

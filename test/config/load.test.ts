@@ -176,10 +176,11 @@ log:
     expect(problems[2]?.message).toMatch(/unit.*\bms, s, m or h\b/);
   });
 
-  test("that is empty lacks the two required keys", async () => {
-    const problems = await problemsOf("# nothing\n");
-    expect(problems.map(({ message }) => message.split(" ")[0])).toEqual(["server", "upstreams"]);
-    expect(problems[0]?.message).toContain("server.tls");
+  test("that is empty says so, and what makes one", async () => {
+    const hint = "make one with sallyport init; sallyport demo runs without one";
+    expect(await problemsOf("# nothing\n")).toEqual([
+      { file: "config.yaml", message: "the file is empty", hint },
+    ]);
   });
 
   test("has a misspelt key reported once, not also as missing", async () => {

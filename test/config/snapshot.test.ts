@@ -122,7 +122,7 @@ test("all errors in files are reported at once, missing files with their key", a
   const problems = problemsOf(() => upstreamsOf(configuration, files.text));
   expect(problems).toEqual([
     missing[1],
-    { file: at("tls.crt"), message: "cannot be read (larger than 1MiB)" },
+    { file: at("tls.crt"), message: "cannot be read (larger than 1MiB: is it the right file?)" },
   ]);
 });
 

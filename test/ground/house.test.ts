@@ -10,8 +10,8 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 55_340,
-  files: 354,
+  lines: 55_650,
+  files: 355,
   filesUnder40Lines: 40,
   namesUsedByOneFile: 638,
 };

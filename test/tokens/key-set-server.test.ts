@@ -65,6 +65,17 @@ describe("discovery", () => {
     expect(asked).toHaveLength(1);
   });
 
+  test("that differs by a slash is named beside ours, but no other one is", async () => {
+    const slash = await issuerWith((own) => ({ issuer: `${own}/` }));
+    await expect(fetchFrom(slash.issuer)).rejects.toThrow(
+      `names another issuer: ${slash.issuer}/, not ${slash.issuer}`,
+    );
+    const bare = await issuerWith((own) => ({ issuer: own }));
+    await expect(fetchFrom(`${bare.issuer}/`)).rejects.toThrow(`: ${bare.issuer}, not `);
+    const evil = await issuerWith(() => ({ issuer: "https://evil.example.com/" }));
+    await expect(fetchFrom(evil.issuer)).rejects.toThrow(/names another issuer$/);
+  });
+
   test("of a remote issuer cannot lead to this machine", () => {
     const issuer = "https://id.example.com";
     const found = (url: string) => keySetUrlIn(JSON.stringify({ issuer, jwks_uri: url }), issuer);

@@ -51,7 +51,7 @@ const SETTLE_MS = 200;
 const RETRY_MS = 1_500;
 
 /** A snapshot without the contents of its files, which may be private keys. */
-interface Remembered extends Omit<Snapshot, "files" | "missing">, InForce {}
+interface Remembered extends Omit<Snapshot, "files" | "missing" | "namedAt">, InForce {}
 
 function remember({ written, configuration, followed, effective, files }: Snapshot): Remembered {
   return { written, configuration, followed, effective, seen: files.seen() };
@@ -155,7 +155,9 @@ export class Reloader {
     // After the report, so that this reload counts as later than the failure that it ends.
     if (changed.length + files.length > 0) this.#latest = { at: Date.now(), before, files };
     log.info("the configuration was reloaded", { by, changed, files });
-    if (atRestart.length > 0) log.warn("changed keys need a restart", { changed: atRestart });
+    const waited = restartKeys(changedKeys(this.#start.written, before.written));
+    if (atRestart.length > 0 && String(atRestart) !== String(waited))
+      log.warn("changed keys need a restart", { changed: atRestart });
     return { successful: true, changed, files, atRestart };
   }
 

@@ -103,7 +103,8 @@ export async function readRegularFile(
 function suitableStats(stats: Stats, maxBytes: number): Stats {
   if (stats.isDirectory()) throw new UnsuitableFileError("not a regular file but a directory");
   if (!stats.isFile()) throw new UnsuitableFileError("not a regular file");
-  if (stats.size > maxBytes) throw new UnsuitableFileError(`larger than ${formatSize(maxBytes)}`);
+  if (stats.size > maxBytes)
+    throw new UnsuitableFileError(`larger than ${formatSize(maxBytes)}: is it the right file?`);
   return stats;
 }
 

@@ -10,6 +10,7 @@ interface CertificateWarning {
   /** Whether clients refuse it now, or will within days. */
   readonly urgent: boolean;
   readonly message: string;
+  readonly hint?: string;
 }
 
 const DAY_MS = 86_400_000;
@@ -49,7 +50,8 @@ function validityWarnings(
   }
   const days = Math.floor((validToDate.getTime() - nowMs) / DAY_MS);
   if (days < 0) {
-    return [{ urgent: true, message: `${name} has ended at ${validToDate.toISOString()}` }];
+    const message = `${name} expired on ${validToDate.toISOString().slice(0, 10)}`;
+    return [{ urgent: true, message, hint: "renew it: clients refuse it" }];
   }
   if (days >= SOON_DAYS) return [];
   return [{ urgent: days < URGENT_DAYS, message: `${name} ends in ${days} days` }];

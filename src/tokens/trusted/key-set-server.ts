@@ -26,8 +26,10 @@ export function discoveryUrl(issuer: string): string {
 export function keySetUrlIn(text: string, issuer: string): string {
   const document = jsonObjectIn(text);
   if (document === undefined) throw new RemoteError("the discovery document is not a JSON object");
-  if (document["issuer"] !== issuer)
-    throw new RemoteError("the discovery document names another issuer");
+  if (document["issuer"] !== issuer) {
+    const slash = otherSlash(document["issuer"], issuer);
+    throw new RemoteError(`the discovery document names another issuer${slash}`);
+  }
   const { jwks_uri: url } = document;
   const wrong = namedAddressProblem(url, issuer);
   if (wrong !== undefined) {
@@ -35,6 +37,12 @@ export function keySetUrlIn(text: string, issuer: string): string {
     throw new RemoteError(`the jwks_uri in the discovery document ${wrong}${hint}`);
   }
   return String(url);
+}
+
+/** Returns which issuer a document names, if it differs from ours only by a slash at its end; else empty. */
+function otherSlash(named: unknown, issuer: string): string {
+  const other = issuer.endsWith("/") ? issuer.slice(0, -1) : `${issuer}/`;
+  return named === other ? `: ${other}, not ${issuer}` : "";
 }
 
 const NOT_HTTPS = "is not an https URL";

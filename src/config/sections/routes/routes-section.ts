@@ -389,7 +389,8 @@ function overlapProblems({ routes }: Written): PathProblem[] {
     const earlier = keys.map((key) => seen.get(key)).find((found) => found !== undefined);
     for (const key of keys) seen.set(key, seen.get(key) ?? index);
     if (earlier === undefined) return [];
-    const message = `answers the same requests as routes[${earlier}]`;
+    const [own, other] = [route, routes[earlier]].map((each) => textAt(each, "name") ?? "unnamed");
+    const message = `(${own}) answers the same requests as routes[${earlier}] (${other})`;
     return [{ path: ["routes", index], message }];
   });
 }
