@@ -3,7 +3,7 @@ import type { Log } from "../core/log.ts";
 import type { LogSink } from "../observe/log/log-sink.ts";
 import { warnUnsupported } from "../observe/tracing/tracing-settings.ts";
 import { openAdmin } from "./admin-listener.ts";
-import { logStartupWarnings, startupWarnings } from "./startup-warnings.ts";
+import { startupWarningLog, startupWarnings } from "./startup-warnings.ts";
 import { createObservation } from "./observation.ts";
 import { ReloadStates } from "./reload/reload-states.ts";
 import { Reloader, type ReloadOptions } from "./reload/reloader.ts";
@@ -49,9 +49,10 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
   const reloads = new ReloadStates(clock.now, (problems) =>
     metrics.configReloaded(problems.length === 0, clock.now()),
   );
-  logStartupWarnings(configuration, await startupWarnings(snapshot, clock.now()), log);
+  const warn = startupWarningLog(log);
+  warn(configuration, await startupWarnings(snapshot, clock.now()));
   warnUnsupported({ env: process.env, log });
-  const service = await openService(snapshot, version, { ...observation, reloads });
+  const service = await openService(snapshot, version, { ...observation, reloads, warn });
   const reloading =
     read &&
     new Reloader({

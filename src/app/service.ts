@@ -8,7 +8,7 @@ import type { DrainState } from "../server/admin/state-pages.ts";
 import { notAfter } from "../server/tls/certificate.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import { openLedger } from "./client-warnings.ts";
-import { logStartupWarnings, startupWarnings } from "./startup-warnings.ts";
+import { type startupWarningLog, startupWarnings } from "./startup-warnings.ts";
 import { seriesOf, workersOf } from "./gate/from-configuration.ts";
 import {
   type Certified,
@@ -35,6 +35,8 @@ import type { Metrics } from "../observe/metrics/metrics.ts";
 interface ServiceObservation extends Observation {
   /** Receives the state of each file that is reread separately from the configuration. */
   readonly reloads: ReloadStates;
+  /** Logs the warnings that are new. */
+  readonly warn: ReturnType<typeof startupWarningLog>;
 }
 
 /** The parts of a service that a reload changes. */
@@ -195,7 +197,7 @@ export class Service {
   /** Puts a snapshot in force as a whole, or rejects and changes nothing. */
   async apply(snapshot: Snapshot): Promise<void> {
     const { observation, logins, signIns, revoking, traffic, options } = this.parts;
-    const { log, metrics, clock } = observation;
+    const { metrics, clock, warn } = observation;
     const { configuration, files } = snapshot;
     const gateFiles = gateFilesOf(configuration, files);
     const { upstreams } = gateFiles;
@@ -219,7 +221,7 @@ export class Service {
     options.buffered.setLimit(configuration.server.limits.bufferedBytes);
     await change.commit();
     if (tls && served && tls.cert !== served.cert) this.#anotherCertificate(tls.cert);
-    logStartupWarnings(configuration, warnings, log);
+    warn(configuration, warnings);
   }
 
   #anotherCertificate(text: string): void {

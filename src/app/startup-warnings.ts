@@ -11,7 +11,12 @@ import { isExposed, isOpenToAll, isReplaceable } from "../lib/files/private-file
 import { issuerWarning, routeWarnings } from "../policy/route-warnings.ts";
 import { QUESTION_FIELDS } from "../server/decisions/decisions.ts";
 import { certificateWarnings } from "../server/tls/certificate.ts";
-import { assertsWithOwnKeys, identityHeadersOf, routesOf } from "./gate/from-configuration.ts";
+import {
+  assertsWithOwnKeys,
+  identityHeadersOf,
+  routesOf,
+  workersOf,
+} from "./gate/from-configuration.ts";
 import { usersFilesIn } from "./from-files.ts";
 import { exposedOwnKeys } from "./keys/inspected-keys.ts";
 
@@ -177,12 +182,18 @@ function decisionWarnings({ decisions, routes }: Configuration): StartupWarning[
 }
 
 function identityWarnings(configuration: Configuration): StartupWarning[] {
-  const { tokens, users } = configuration;
+  const { tokens, users, browser } = configuration;
   // Without users, nobody gets a token here.
   const own = users.length === 0 ? [] : [tokens.issuer];
   const issuers = [...own, ...tokens.trusted.map(({ issuer }) => issuer)];
   const found = issuerWarning(issuers, identityHeadersOf(configuration).issuer);
-  return found === undefined ? [] : [warning("configuration", found.message, found)];
+  const unclear = found === undefined ? [] : [warning("configuration", found.message, found)];
+  const named = [...issuers, ...(browser?.providers ?? []).map(({ issuer }) => issuer)];
+  const alike = named.find((issuer) => named.includes(`${issuer}/`));
+  if (alike === undefined) return unclear;
+  const message = `${alike} and ${alike}/ are two issuers`;
+  const hint = "issuers are compared letter by letter: write the one of the discovery document";
+  return [...unclear, warning("configuration", message, { hint })];
 }
 
 function gapWarnings(routes: readonly Route[]): StartupWarning[] {
@@ -227,11 +238,31 @@ function isHere(url: string): boolean {
   return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
 }
 
+/**
+ * Returns a function that logs the warnings at the start and after each reload. What was said and still holds is not
+ * said again.
+ */
+export function startupWarningLog({ warn, error }: Log) {
+  let said = new Set<string>();
+  return (configuration: Configuration, warnings: readonly StartupWarning[]): void => {
+    const holds = new Set<string>();
+    const once =
+      (say: Log["warn"]): Log["warn"] =>
+      (message, fields) => {
+        const line = JSON.stringify([message, fields]);
+        if (!said.has(line) && !holds.has(line)) say(message, fields);
+        holds.add(line);
+      };
+    logStartupWarnings(configuration, warnings, { warn: once(warn), error: once(error) });
+    said = holds;
+  };
+}
+
 /** Logs the warnings that are not logged elsewhere, and those about the process itself. */
-export function logStartupWarnings(
+function logStartupWarnings(
   configuration: Configuration,
   warnings: readonly StartupWarning[],
-  log: Log,
+  log: Pick<Log, "warn" | "error">,
 ): void {
   for (const { file, urgent, message, hint, loggedElsewhere } of warnings) {
     if (loggedElsewhere) continue;
@@ -239,6 +270,9 @@ export function logStartupWarnings(
       log.warn("the configuration needs attention", { concern: message, hint });
     else log[urgent ? "error" : "warn"](`a file needs attention: ${message}`, { file });
   }
+  const { users, browser } = configuration;
+  if (users.length === 0 && (browser?.providers ?? []).length === 0)
+    log.warn("there are no users: nobody can log in");
   const files = fewOpenFiles(configuration);
   if (files !== undefined)
     log.warn("the open-file limit is too low for server.limits.connections", files);
@@ -257,7 +291,7 @@ const OTHER_FILES = 200;
 
 /**
  * Checks whether `server.limits.connections` can be reached: each connection needs a file descriptor, and a second one
- * while it uses a backend. At the limit of the process, no connection can be opened any more: neither of clients, nor
+ * while it uses a backend, as far as `upstreams.*.connections` allow. At the limit of the process, no connection can be opened any more: neither of clients, nor
  * to backends, nor to the admin listener.
  *
  * @returns undefined if there are enough, or if the limit is unknown.
@@ -266,8 +300,13 @@ function fewOpenFiles(
   configuration: Configuration,
 ): { readonly allowed: number; readonly needed: number } | undefined {
   const allowed = openFileLimit();
-  const connections = configuration.server.limits.connections;
-  const needed = 2 * connections + OTHER_FILES;
+  const { connections } = configuration.server.limits;
+  const toBackends = Object.values(configuration.upstreams)
+    // With `resolve`, the number of targets is not known.
+    .map((each) => (each.resolve === undefined ? each.targets.length * each.connections : Infinity))
+    .reduce((sum, each) => sum + each, 0);
+  const needed =
+    connections + Math.min(connections, toBackends * workersOf(configuration)) + OTHER_FILES;
   return allowed === undefined || allowed >= needed ? undefined : { allowed, needed };
 }
 

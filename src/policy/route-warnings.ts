@@ -149,7 +149,7 @@ export function routeWarnings(routes: readonly Route[]): RouteWarning[] {
       ...headerWarnings(route, findRoute, routes),
       ...conditionWarnings(route, findRoute),
     ]);
-  return [...gaps, ...expressionWarnings(routes)];
+  return [...gaps, ...hiddenRoutes(routes, findRoute), ...expressionWarnings(routes)];
 }
 
 /**
@@ -168,6 +168,33 @@ export function issuerWarning(
     message: `the backend does not learn the issuer: it cannot distinguish equal names from ${one} and ${another}`,
     hint: "send the issuer in a header: identity.headers: { subject: …, groups: …, issuer: … }",
   };
+}
+
+/**
+ * Warns about a route without `hosts` that never matches under a host which another route names, although its path is
+ * more specific: hosts are compared before paths.
+ */
+function hiddenRoutes(routes: readonly Route[], findRoute: RouteTable): RouteWarning[] {
+  const hosts = new Set(routes.flatMap((route) => route.hosts ?? []));
+  return routes.flatMap((route) => {
+    if (route.hosts !== undefined) return [];
+    const asked = sampleRequest(route);
+    const taken = [...hosts].flatMap((name) => {
+      const taker = findRoute({ ...asked, host: name.replace("*", "any") });
+      if (taker?.hosts === undefined || !hides(taker, route)) return [];
+      return [`${name}, where ${taker.name} comes first`];
+    });
+    if (taken.length === 0) return [];
+    const message = `never matches for ${taken.join(", and for ")}`;
+    const hint = "hosts count before paths: name the host in its hosts, too, if it is meant there";
+    return [{ route: route.name, message, hint }];
+  });
+}
+
+/** Whether a route takes every request of one with a longer path. */
+function hides({ path, methods, headers }: Route, route: Route): boolean {
+  if (!("prefix" in path) || methods !== undefined || headers !== undefined) return false;
+  return path.prefix.length < beginningOf(route.path).length;
 }
 
 /** Returns a request that matches the route. */

@@ -43,7 +43,7 @@ it.runIf(existsSync("/proc/self/limits"))(
     const RELOADED = "the configuration was reloaded";
 
     await until(() => logged("admin listening").length === 1, 25_000);
-    expect(logged(TOO_LOW)).toMatchObject([{ level: "warn", allowed: ALLOWED, needed: 800 }]);
+    expect(logged(TOO_LOW)).toMatchObject([{ level: "warn", allowed: ALLOWED, needed: 756 }]);
     await write(200);
     await until(() => logged(RELOADED).length > 0, 25_000);
     expect(logged(TOO_LOW)).toHaveLength(1);

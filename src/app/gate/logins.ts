@@ -135,7 +135,6 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
   const opening = { ...options, usersChanged: departed.look };
   let parts = await openParts(opening, queues, undefined);
   departed.begin(() => parts.stores.value.value.map(({ store }) => store));
-  warnOfNobody(options);
 
   return {
     service: serviceOf(() => parts),
@@ -148,7 +147,6 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
           throttle.change(throttleLimitsOf(changed));
           turns.setMaxWaiting(changed.login.hashing.queue);
           hashing.change(changed.login.hashing);
-          warnOfNobody({ configuration: changed, log: options.log });
           if (next.stores !== before.stores) void before.stores.value.retire();
           else await reloadAll(next.stores.value.value, usersFilesIn(files));
           departed.look();
@@ -185,12 +183,6 @@ function serviceOf(inForce: () => LoginParts): LoginService {
 function stateOf(stores: readonly FollowedStore[], wanted: string): StoreState {
   const found = stores.find(({ name }) => name === wanted)?.store;
   return { connections: found?.connections?.(), outdated: found?.outdated?.() };
-}
-
-function warnOfNobody({ configuration, log }: Pick<LoginsOptions, "configuration" | "log">): void {
-  const { users, browser } = configuration;
-  if (users.length === 0 && (browser?.providers ?? []).length === 0)
-    log.warn("there are no users: nobody can log in");
 }
 
 interface OpeningOptions extends LoginsOptions {
