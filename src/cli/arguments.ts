@@ -2,6 +2,7 @@ import { parseArgs, type ParseArgsOptionsConfig } from "node:util";
 import type { ConfigurationSources } from "../config/load.ts";
 import { parseDuration } from "../lib/text/duration.ts";
 import { nearest } from "../lib/text/nearest.ts";
+import { orList } from "../lib/text/printable.ts";
 import { type Terminal, UsageError } from "./command.ts";
 
 /** The flags of every command that reads a configuration. */
@@ -32,10 +33,46 @@ export function parseFlags<const Options extends ParseArgsOptionsConfig>(
   }
 }
 
+/**
+ * Lets the only word without a flag be the value of one: `check FILE` is `check --config FILE`. Where the flag is given,
+ * too, the word stays, and is refused as unexpected.
+ */
+export function wordAs(
+  flag: string,
+  args: readonly string[],
+  options: ParseArgsOptionsConfig,
+): readonly string[] {
+  const loose = { strict: false, allowPositionals: true, tokens: true } as const;
+  const { tokens, positionals, values } = parseArgs({ args: [...args], options, ...loose });
+  const word = tokens.find(({ kind }) => kind === "positional");
+  if (word === undefined || positionals.length > 1 || values[flag] !== undefined) return args;
+  return args.toSpliced(word.index, 1, `--${flag}=${positionals[0]}`);
+}
+
+/** Returns the error for a sub-command that is missing or unknown. */
+export function needsOneOf(actions: readonly string[], given: string): UsageError {
+  const meant = nearest(given, actions);
+  const said = given === "" ? "" : `, not ${given}`;
+  const question = given === "" || meant === undefined ? "" : `; did you mean ${meant}?`;
+  return new UsageError(`needs ${orList(actions)}${said}${question}`);
+}
+
+/** Short options of other programs. */
+const SHORT: Readonly<Record<string, string>> = {
+  o: "format",
+  f: "config",
+  u: "url",
+  t: "timeout",
+};
+
 /** Returns the end of a sentence that suggests the flag most similar to an unknown one; empty if none is similar. */
 function meantFlag(sentence: string, flags: readonly string[]): string {
-  const [, given] = /^Unknown option '--([^'=]+)/.exec(sentence) ?? [];
-  const meant = given === undefined ? undefined : nearest(given, [...flags, "help"]);
+  const [, given = ""] = /^Unknown option '--?([^'=]+)/.exec(sentence) ?? [];
+  const [, file] = /^Unexpected argument '([^']+\.ya?ml)'/.exec(sentence) ?? [];
+  if (file !== undefined && flags.includes("config")) return `; did you mean --config ${file}?`;
+  const other = SHORT[given];
+  if (other !== undefined) return flags.includes(other) ? `; did you mean --${other}?` : "";
+  const meant = given.length < 2 ? undefined : nearest(given, [...flags, "help"]);
   return meant === undefined ? "" : `; did you mean --${meant}?`;
 }
 

@@ -16,12 +16,20 @@ import {
   CONFIGURATION_HELP,
   configurationSources,
   parseFlags,
+  wordAs,
 } from "./arguments.ts";
 import { type Command, EXIT, type Terminal } from "./command.ts";
 import { columns, formatFrom } from "./terminal/format.ts";
 
+const FLAGS = {
+  ...CONFIGURATION_FLAGS,
+  format: { type: "string" },
+  strict: { type: "boolean" },
+  watch: { type: "boolean" },
+} as const;
+
 export const check: Command = {
-  help: `Usage: sallyport check [options]
+  help: `Usage: sallyport check [FILE] [options]
 
 Reads the configuration and every file that it names: users, certificates, keys. Prints all errors at
 once (exit code 78), or the routes in the order in which they are tried, and warnings, for example about
@@ -33,12 +41,7 @@ ${CONFIGURATION_HELP}
       --format text|json  default: text
   -h, --help            this text`,
   async run(args, terminal) {
-    const flags = parseFlags(args, {
-      ...CONFIGURATION_FLAGS,
-      format: { type: "string" },
-      strict: { type: "boolean" },
-      watch: { type: "boolean" },
-    });
+    const flags = parseFlags(wordAs("config", args, FLAGS), FLAGS);
     const format = formatFrom(flags.format, ["text", "json"]);
     const sources = configurationSources(flags, terminal);
     const report = async (): Promise<Report> =>

@@ -16,6 +16,7 @@ import {
   CONFIGURATION_HELP,
   configurationSources,
   parseFlags,
+  wordAs,
 } from "./arguments.ts";
 import { type Command, EXIT, UsageError } from "./command.ts";
 import { columns, formatFrom, type Marks, marksFor } from "./terminal/format.ts";
@@ -154,8 +155,18 @@ function moreLines({ retry, mirror }: ExplainedBackend): string[] {
 
 const text = { type: "string" } as const;
 
+const FLAGS = {
+  ...CONFIGURATION_FLAGS,
+  ...TOKEN_FLAGS,
+  url: text,
+  method: text,
+  client: text,
+  format: text,
+  header: { type: "string", multiple: true },
+} as const;
+
 export const explain: Command = {
-  help: `Usage: sallyport explain --url URL [options]
+  help: `Usage: sallyport explain URL [options]
 
 Shows what would happen to a request, and why: the route, each step of the token check, the
 requirements of the route, and the request that the backend would get. It runs the proxy's own code and
@@ -164,7 +175,7 @@ refused.
 
 ${ASKED_HELP}
 
-      --url URL             https://host/path, http://host/path or /path; used as written
+      --url URL             the same as URL: https://host/path, http://host/path or /path; used as written
       --method METHOD       default: GET
       --header 'NAME: VALUE'   repeatable
       --token TOKEN         sent as Authorization: Bearer
@@ -177,17 +188,9 @@ ${CONFIGURATION_HELP}
 To ask a running proxy, use GET /-/explain?url=…&method=…&header=…&client=… on the admin listener, with
 the token in the Authorization header.`,
   async run(args, terminal) {
-    const flags = parseFlags(args, {
-      ...CONFIGURATION_FLAGS,
-      ...TOKEN_FLAGS,
-      url: text,
-      method: text,
-      client: text,
-      format: text,
-      header: { type: "string", multiple: true },
-    });
+    const flags = parseFlags(wordAs("url", args, FLAGS), FLAGS);
     const { url } = flags;
-    if (url === undefined) throw new UsageError("--url is missing");
+    if (url === undefined) throw new UsageError("needs a URL, such as /orders");
     const format = formatFrom(flags.format, ["text", "json"]);
     const token = tokenFrom(flags);
     const dryRun = parsed(() =>

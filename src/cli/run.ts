@@ -74,6 +74,14 @@ const COMMANDS: ReadonlyMap<string, Row> = new Map<string, Row>(
       summary: "show the status of a running proxy",
       load: async () => (await import("@sallyport/top")).top,
     },
+    status: {
+      summary: "print the status of a running proxy once, in words or as JSON",
+      load: async () => (await import("@sallyport/top")).status,
+    },
+    reload: {
+      summary: "make a running proxy read its configuration again",
+      load: async () => (await import("@sallyport/drain/reload")).reload,
+    },
     drain: {
       summary: "drain a running proxy, and wait until it is drained",
       load: async () => (await import("@sallyport/drain")).drain,
@@ -110,10 +118,21 @@ async function helpOf(name: string): Promise<string> {
 const ALIASES: ReadonlyMap<string, string> = new Map([
   ["--version", "version"],
   ["-v", "version"],
+  ["-V", "version"],
 ]);
 
-/** The page about errors that keep Sallyport from starting. */
-const REFUSALS = "docs/runbook.md#it-does-not-start";
+/** Commands of other programs, and sub-commands of ours, with what was probably meant. */
+const MEANT: ReadonlyMap<string, string> = new Map([
+  ...["run", "start", "up"].map((word) => [word, "serve"] as const),
+  ...["stop", "quit", "shutdown"].map((word) => [word, "drain"] as const),
+  ...["validate", "test", "lint", "configtest"].map((word) => [word, "check"] as const),
+  ...["generate", "list", "rotate", "retire"].map((word) => [word, `keys ${word}`] as const),
+  ...["inspect", "mint", "revoke"].map((word) => [word, `token ${word}`] as const),
+  ...["password", "passwd", "htpasswd"].map((word) => [word, "hash-password"] as const),
+  ...["setup", "new", "create"].map((word) => [word, "init"] as const),
+  ["info", "status"],
+  ["health", "healthcheck"],
+]);
 
 /** The terminal of this process. */
 const ownTerminal: Terminal = {
@@ -161,7 +180,7 @@ async function runCommand(args: readonly string[], terminal: Terminal): Promise<
   const name = ALIASES.get(first) ?? first;
   const row = COMMANDS.get(name);
   if (row === undefined) {
-    const meant = nearest(name, COMMANDS.keys());
+    const meant = MEANT.get(name) ?? nearest(name, COMMANDS.keys());
     const question = meant === undefined ? "" : `; did you mean ${meant}?`;
     const message = `sallyport: there is no command ${escaped(JSON.stringify(name))}${question}`;
     terminal.err(`${message}\nsee sallyport --help\n`);
@@ -187,7 +206,7 @@ function explain(error: unknown, name: string, terminal: Terminal): number {
   }
   if (error instanceof ConfigError) {
     const color = process.stderr.isTTY && (terminal.env["NO_COLOR"] ?? "") === "";
-    terminal.err(`${renderProblems(error.problems, { color })}\nsee ${REFUSALS}\n`);
+    terminal.err(`${renderProblems(error.problems, { color })}\n`);
     return EXIT.configuration;
   }
   const message = error instanceof Error ? error.message : String(error);

@@ -6,6 +6,7 @@ import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,
   configurationSources,
+  needsOneOf,
   parseFlags,
 } from "./arguments.ts";
 import { ASKED_HELP, askRunningProxy } from "./token/asked-revocation.ts";
@@ -108,8 +109,12 @@ export async function revoke(args: readonly string[], terminal: Terminal): Promi
   const { status, message } = await ask(url, token);
   if (status !== 200) throw new Error(message);
   terminal.out(`${message}\n`);
+  if (token === undefined && before === undefined) terminal.err(UNKNOWN);
   return EXIT.done;
 }
+
+/** Nobody keeps a list of tokens: a misspelt name is revoked like any other. */
+const UNKNOWN = "nothing tells whether there are such tokens: check the spelling of the name\n";
 
 function namesIn(value: unknown): string[] {
   return [value].flat().filter((name) => typeof name === "string");
@@ -318,7 +323,7 @@ ${CONFIGURATION_HELP}
       case "revoke":
         return revoke(rest, terminal);
       default:
-        throw new UsageError(`use inspect, mint or revoke, not ${JSON.stringify(action)}`);
+        throw needsOneOf(["inspect", "mint", "revoke"], action);
     }
   },
 };

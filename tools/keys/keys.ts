@@ -1,6 +1,11 @@
 import { mkdir, rm } from "node:fs/promises";
-import { type Command, EXIT, type Terminal, UsageError } from "../../src/cli/command.ts";
-import { CONFIGURATION_HELP, durationFlag, parseFlags } from "../../src/cli/arguments.ts";
+import { type Command, EXIT, type Terminal } from "../../src/cli/command.ts";
+import {
+  CONFIGURATION_HELP,
+  durationFlag,
+  needsOneOf,
+  parseFlags,
+} from "../../src/cli/arguments.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { expiriesAfterRotation, type KeyInState, keyStates } from "./key-states.ts";
 import { columns, formatFrom } from "../../src/cli/terminal/format.ts";
@@ -38,10 +43,7 @@ ${CONFIGURATION_HELP}
   async run(args, terminal) {
     const [name = "", ...rest] = args;
     const action = ACTIONS.get(name);
-    if (action === undefined) {
-      const said = name === "" ? "" : `, not ${name}`;
-      throw new UsageError(`needs generate, list, rotate or retire${said}`);
-    }
+    if (action === undefined) throw needsOneOf([...ACTIONS.keys()], name);
     return action(rest, terminal);
   },
 };

@@ -8,8 +8,8 @@ import {
   durationFlag,
   parseFlags,
 } from "../../src/cli/arguments.ts";
-import { type Command, EXIT, type Terminal } from "../../src/cli/command.ts";
-import { showsUnicode } from "../../src/cli/terminal/format.ts";
+import { type Command, EXIT, type Terminal, UsageError } from "../../src/cli/command.ts";
+import { formatFrom, showsUnicode } from "../../src/cli/terminal/format.ts";
 import { printable } from "../../src/lib/text/printable.ts";
 import {
   type Cell,
@@ -125,8 +125,9 @@ const LONGEST_CELL = 60;
 function tableLines({ columns, rows }: Table): Cell[][] {
   if (rows.length === 0) return [];
   const aligned = columns.flatMap(({ short: title, kind }, column) => {
-    if (title === "") return [];
     const below = rows.flatMap((row) => row.slice(column, column + 1));
+    // Rates, for example, need an earlier status.
+    if (title === "" || below.every(({ text }) => text === "")) return [];
     const cells = [{ text: title, tone: "soft" } as const, ...below].map(
       ({ text, short = text, tone }: Cell) => ({ text: shortened(printable(short)), tone }),
     );
@@ -171,7 +172,8 @@ printed once. The page /-/ of the admin listener shows the same in a browser.
 
       --url URL         connects there and reads no configuration, such as http://127.0.0.1:9464
       --interval TIME   time between updates (default: 2s)
-      --once            prints the status once; exit code 1 if the proxy is not ready
+      --once            prints the status once, like sallyport status
+      --format text|json  with --once; default: text
 ${CONFIGURATION_HELP}
   -h, --help            this text`,
   async run(args, terminal) {
@@ -181,21 +183,52 @@ ${CONFIGURATION_HELP}
       url: text,
       interval: text,
       once: { type: "boolean" },
+      format: text,
     });
+    const format = formatFrom(flags.format, ["text", "json"]);
+    if (format === "json" && flags.once !== true)
+      throw new UsageError("--format json needs --once");
     const { url } = await adminAddress(flags, terminal, PATH);
     const everyMs =
       flags.interval === undefined
         ? INTERVAL_MS
         : durationFlag("interval", flags.interval, LEAST_INTERVAL_MS);
-    if (flags.once === true || !process.stdout.isTTY) {
-      const status = await fetchStatus(url);
-      terminal.out(`${statusLines(status, undefined, optionsFor(terminal)).join("\n")}\n`);
-      return status.ready ? EXIT.done : EXIT.failed;
-    }
+    if (flags.once === true || !process.stdout.isTTY) return printOnce(url, format, terminal);
     await watch(url, everyMs, terminal);
     return EXIT.done;
   },
 };
+
+export const status: Command = {
+  help: `Usage: sallyport status [options]
+
+Prints the status of a running proxy once: whether it is ready, routes, upstreams, logins and refusals of
+the last 30 minutes, keys, issuers, and the last refusals, as the page /-/ of the admin listener does. Exit
+code 1 if the proxy is not ready or does not answer. To keep looking, use sallyport top.
+
+${CONFIGURATION_HELP}
+      --url URL         connects there and reads no configuration, such as http://127.0.0.1:9464
+      --format text|json  default: text
+  -h, --help            this text`,
+  async run(args, terminal) {
+    const text = { type: "string" } as const;
+    const flags = parseFlags(args, { ...CONFIGURATION_FLAGS, url: text, format: text });
+    const format = formatFrom(flags.format, ["text", "json"]);
+    const { url } = await adminAddress(flags, terminal, PATH);
+    return printOnce(url, format, terminal);
+  },
+};
+
+/** @returns the exit code, which says whether the proxy is ready. */
+async function printOnce(url: URL, format: "text" | "json", terminal: Terminal): Promise<number> {
+  const found = await fetchStatus(url);
+  const text =
+    format === "json"
+      ? JSON.stringify(found, undefined, 2)
+      : statusLines(found, undefined, optionsFor(terminal)).join("\n");
+  terminal.out(`${text}\n`);
+  return found.ready ? EXIT.done : EXIT.failed;
+}
 
 function optionsFor({ env }: Terminal): ScreenOptions {
   const { isTTY: onTerminal, columns } = process.stdout;
