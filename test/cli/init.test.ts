@@ -1,6 +1,6 @@
 /** `sallyport init`: the deployment it creates runs, and the commands it prints work unchanged. */
-import { execFile, spawnSync } from "node:child_process";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -22,10 +22,8 @@ async function emptyDirectory(): Promise<string> {
 /** Runs the indented lines below a title in a shell, and returns the output. */
 async function pasted(out: string, title: string, cwd: string): Promise<string> {
   const [, block = ""] = out.split(title);
-  const lines = block
-    .split("\n")
-    .slice(2)
-    .map((line) => line.slice(2));
+  const [, commands = ""] = block.split("\n\n");
+  const lines = commands.split("\n").map((line) => line.slice(2));
   // The backend lives in this process, so this must not block.
   const run = await promisify(execFile)("bash", ["-ec", lines.join("\n")], { cwd });
   expect(run.stderr).toBe("");
@@ -96,6 +94,8 @@ it.each([
   [["--host", "https://example.com"], "--host must be a host name"],
   [["--username", 'a"b'], "--username must be letters"],
   [["--listen", "8443"], "--listen must be ADDRESS:PORT"],
+  [["--admin-listen", "9464"], "--admin-listen must be ADDRESS:PORT"],
+  [["--admin-listen", "0.0.0.0:8443"], "with a port of its own"],
   [["--browser", "firefox"], "--browser must be yes or no"],
   [["--for", "docker"], "--for must be shell, systemd or kubernetes"],
   [["--usernam", "x"], "did you mean --username?"],
@@ -118,13 +118,76 @@ it("lets people sign in with a browser, if they do", async () => {
   expect(await readFile(join(plain, "config.yaml"), "utf8")).not.toContain("browser:");
 });
 
-it("adds a systemd unit that runs this program", async () => {
+/** Makes a unit where a `sallyport` is installed, unless `installed` is false. */
+async function unitFor(directory: string, installed: boolean) {
+  const bin = `${directory}-bin`;
+  await mkdir(bin);
+  // In a clone, `src/main.ts` is beside it.
+  if (installed) await writeFile(join(bin, "sallyport"), "#!/bin/sh\n", { mode: 0o755 });
+  const flags = ["init", "-d", directory, "--for", "systemd"];
+  const { out } = await childCommand(flags, { env: { PATH: `${bin}:/usr/bin:/bin` } });
+  return { bin, out, unit: await readFile(join(directory, "sallyport.service"), "utf8") };
+}
+
+it("adds a systemd unit that runs the installed program as a user of its own", async () => {
   const directory = await emptyDirectory();
-  const { out } = await command(["init", "-d", directory, "--for", "systemd"]);
-  const unit = await readFile(join(directory, "sallyport.service"), "utf8");
-  expect(unit).toContain(`ExecStart=${process.execPath} `);
-  expect(unit).toContain(` serve --config "${join(directory, "config.yaml")}"\n`);
+  const { bin, out, unit } = await unitFor(directory, true);
+  expect(unit).toContain("DynamicUser=yes\n");
+  expect(unit).not.toMatch(/^User=|src\/main/m);
+  expect(unit).toContain(`ExecStart="${bin}/sallyport" serve --config \${CREDENTIALS_DIRECTORY}/`);
   expect(out).toContain("systemctl enable --now sallyport");
+  expect(out).not.toContain("is not installed");
+  const analyze = spawnSync("systemd-analyze", ["verify", join(directory, "sallyport.service")]);
+  if (analyze.error === undefined) expect(String(analyze.stderr)).toBe("");
+});
+
+it("says so if no sallyport is installed: a clone is none", async () => {
+  const { out, unit } = await unitFor(await emptyDirectory(), false);
+  expect(unit).toContain("ExecStart=/usr/local/bin/sallyport serve ");
+  expect(out).toMatch(/^sallyport is not installed: .*npm install --global FILE\)\n$/m);
+});
+
+it("the copies that systemd hands the unit are a whole deployment", async () => {
+  const directory = await emptyDirectory();
+  const { unit } = await unitFor(directory, true);
+  const [credentials, runtime] = [`${directory}-credentials`, `${directory}-runtime`];
+  await mkdir(credentials);
+  await mkdir(runtime, { mode: 0o700 });
+  // As systemd.exec(5) says: of a directory, each file becomes NAME_FILE.
+  for (const [, name = "", path = ""] of unit.matchAll(/^LoadCredential=([^:]+):(.*)$/gm)) {
+    const files = name === "keys" ? await readdir(path) : [""];
+    for (const file of files) {
+      await copyFile(join(path, file), join(credentials, file === "" ? name : `${name}_${file}`));
+    }
+  }
+  const env = { CREDENTIALS_DIRECTORY: credentials, RUNTIME_DIRECTORY: runtime };
+  const [, before = ""] = /^ExecStartPre=\/bin\/sh -c '(.*)'$/m.exec(unit) ?? [];
+  execFileSync("/bin/sh", ["-c", before.replaceAll("$$", "$")], {
+    env: { ...process.env, ...env },
+  });
+  const [, key = ""] = /^Environment=(\w+)=%t\/sallyport$/m.exec(unit) ?? [];
+  await rm(directory, { recursive: true });
+  const checked = await command(["check", "--strict", join(credentials, "config.yaml")], {
+    [key]: runtime,
+  });
+  expect(checked).toMatchObject({ code: 0, err: "" });
+});
+
+it.each([
+  [[], "127.0.0.1:9464"],
+  [["--listen", "127.0.0.1:8461"], "127.0.0.1:9464"],
+  [["--listen", "[::1]:9464"], "[::1]:9465"],
+  [["--admin-listen", "0.0.0.0:9000"], "0.0.0.0:9000"],
+])("with %j, the admin listener is at %s", async (flags, address) => {
+  const directory = await emptyDirectory();
+  const { out } = await command(["init", "-d", directory, ...flags]);
+  const { admin } = parse(await readFile(join(directory, "config.yaml"), "utf8")) as {
+    admin: unknown;
+  };
+  expect(admin).toEqual({ listen: address });
+  const summary = out.split("\n\n").at(-1)?.trimEnd().split("\n") ?? [];
+  expect(summary.length).toBeLessThanOrEqual(5);
+  expect(summary.at(-1)).toContain(`on ${address} for health, metrics and the status page`);
 });
 
 it("adds a kustomization with the Secrets that the component mounts", async () => {
@@ -159,6 +222,8 @@ it.skipIf(!hasTerminal)(
       ["backend to protect", "8080"],
       ["must be http", "http://127.0.0.1:9"],
       ["that clients use", ""],
+      ["port for clients", "8443"],
+      ["must be ADDRESS:PORT", "127.0.0.1:8555"],
       ["first user", "alice"],
       ["with a browser", ""],
       ["Run by", ""],
@@ -170,6 +235,7 @@ it.skipIf(!hasTerminal)(
       child.stdin.write(`${answer}\r`);
     }
     await expect.poll(() => shown, { timeout: 10_000 }).toContain("Run it:");
+    await expect.poll(() => shown).toContain("on 127.0.0.1:8555 for clients");
     expect(shown).not.toContain("correct horse");
     expect(await readFile(join(directory, "users.yaml"), "utf8")).toContain('"alice":');
     expect(await readFile(join(directory, "config.yaml"), "utf8")).toContain("http://127.0.0.1:9");

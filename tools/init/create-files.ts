@@ -1,14 +1,13 @@
 import { existsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
-import { userInfo } from "node:os";
 import { hashPassword } from "../../src/credentials/hashing/new-hash.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { createDevelopmentCertificate } from "../../src/server/tls/development-certificate.ts";
 import { writeNewKey } from "../../src/tokens/keys/key-directory.ts";
 import { keyFileName, makeNamedKey } from "../../src/tokens/keys/key-making.ts";
 import type { InitSettings } from "./init-settings.ts";
-import { ownArguments } from "./own-command.ts";
+import { installedProgram } from "./own-command.ts";
 
 /** Validity of the certificate, in days. `check` warns during the last 30. */
 const DAYS = 90;
@@ -49,7 +48,7 @@ export async function createFiles(settings: InitSettings): Promise<readonly Crea
     "keeps all of this out of Git",
   );
   if (runner === "systemd") {
-    await write("sallyport.service", systemdUnit(directory), "a systemd unit");
+    await write("sallyport.service", systemdUnit(resolve(directory)), "a systemd unit");
   }
   if (runner === "kubernetes") {
     const keyPath = relative(directory, signingKey);
@@ -82,13 +81,22 @@ browser:
   # providers: OpenID providers, see docs/browser.md
 `;
 
-function configuration({ listen, backend, browser, runner }: InitSettings): string {
-  // In a pod, the default address fits every application behind the sidecar.
+function configuration(settings: InitSettings): string {
+  const { listen, adminListen, backend, browser, runner } = settings;
+  // In a pod, the default addresses fit every application behind the sidecar, and the kubelet's probes.
   const server = runner === "kubernetes" ? "" : `  listen: "${listen}"\n`;
+  const admin =
+    runner === "kubernetes"
+      ? ""
+      : `
+# Health, metrics and the status page, without a login: keep it away from strangers.
+admin:
+  listen: "${adminListen}"
+`;
   return `# sallyport check --config config.yaml reports every error; docs/reference/configuration.md lists every key.
 server:
 ${server}  tls: { certFile: tls.crt, keyFile: tls.key }
-
+${admin}
 users:
   - { kind: file, path: users.yaml }
 
@@ -115,20 +123,34 @@ users:
 `;
 }
 
-/** Returns a hardened systemd unit that runs the deployment as the user who creates it. */
+/**
+ * Returns a hardened systemd unit that runs the installed program as a user of its own, which can read nothing of the
+ * directory: systemd hands it copies (systemd.exec(5), "Credentials").
+ *
+ * @param directory absolute.
+ */
 function systemdUnit(directory: string): string {
-  const command = [...ownArguments(), "serve", "--config", resolve(directory, "config.yaml")];
-  return `# systemctl link ${quoted(resolve(directory, "sallyport.service"))}
+  const files = ["config.yaml", "users.yaml", "tls.crt", "tls.key", "keys"].map(
+    (name) => `LoadCredential=${name}:${join(directory, name).replaceAll("%", "%%")}`,
+  );
+  return `# systemctl link ${quoted(join(directory, "sallyport.service"))}
 # systemctl enable --now sallyport
+# After a change of a file: systemctl restart sallyport. Needs systemd 250 or newer.
 [Unit]
 Description=Sallyport authenticating proxy
 Wants=network-online.target
 After=network-online.target
 
 [Service]
-User=${userInfo().username}
-ExecStart=${command.map(quoted).join(" ")}
-ExecReload=/bin/kill -HUP $MAINPID
+DynamicUser=yes
+# Copies of the files, which only this service can read.
+${files.join("\n")}
+# The keys among them get a directory of their own, in memory.
+RuntimeDirectory=sallyport
+RuntimeDirectoryMode=0700
+ExecStartPre=/bin/sh -c 'install -m 600 "$$CREDENTIALS_DIRECTORY"/keys_* "$$RUNTIME_DIRECTORY"'
+Environment=SALLYPORT_TOKENS__KEYS=%t/sallyport
+ExecStart=${quoted(installedProgram() ?? USUAL_PROGRAM)} serve --config \${CREDENTIALS_DIRECTORY}/config.yaml
 Restart=on-failure
 # Longer than server.drain.delay and server.drain.timeout together.
 TimeoutStopSec=45
@@ -158,6 +180,9 @@ UMask=0077
 WantedBy=multi-user.target
 `;
 }
+
+/** Where `npm install --global` puts it on most systems. */
+export const USUAL_PROGRAM = "/usr/local/bin/sallyport";
 
 /** Quotes a word of a command line in a unit file (systemd.syntax(7)), where `%` and `$` would be expanded. */
 function quoted(word: string): string {

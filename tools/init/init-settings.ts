@@ -10,6 +10,7 @@ export const INIT_FLAGS = {
   backend: { type: "string" },
   host: { type: "string" },
   listen: { type: "string" },
+  "admin-listen": { type: "string" },
   username: { type: "string" },
   browser: { type: "string" },
   "password-file": { type: "string" },
@@ -34,6 +35,8 @@ export interface InitSettings {
   /** `0.0.0.0:8443` */
   readonly listen: string;
   readonly port: number;
+  /** Where health, metrics and the status page are: on the loopback, unless an option says otherwise. */
+  readonly adminListen: string;
   readonly username: string;
   /** Whether people sign in with a browser. */
   readonly browser: boolean;
@@ -44,7 +47,7 @@ export interface InitSettings {
 }
 
 interface Question {
-  readonly flag: "directory" | "backend" | "host" | "username" | "browser" | "for";
+  readonly flag: "directory" | "backend" | "host" | "listen" | "username" | "browser" | "for";
   readonly text: string;
   readonly preset: string;
   /** @returns why an answer is invalid; undefined if it is valid. */
@@ -78,6 +81,12 @@ const QUESTIONS: readonly Question[] = [
         : "must be a host name or an IPv4 address, without scheme and port",
   },
   {
+    flag: "listen",
+    text: "Address and port for clients",
+    preset: "0.0.0.0:8443",
+    fault: (answer) => (placeIn(answer) ? undefined : LISTEN_FORM),
+  },
+  {
     flag: "username",
     text: "Name of the first user",
     preset: "admin",
@@ -106,16 +115,26 @@ const QUESTIONS: readonly Question[] = [
 export async function readSettings(flags: Flags, terminal: Terminal): Promise<InitSettings> {
   const interactive = terminal.input.isTTY === true && flags.yes !== true;
   const answers = interactive ? await askAll(flags, terminal) : fromFlags(flags);
-  const address = text(flags.listen) ?? "0.0.0.0:8443";
-  const parsed = listen().safeParse(address);
-  if (!parsed.success || parsed.data.port === 0) {
-    throw new UsageError(`--listen must be ADDRESS:PORT such as 0.0.0.0:8443, not ${address}`);
+  const { port = 0, host = "" } = placeIn(answers.listen) ?? {};
+  const loopback = host.includes(":") ? "[::1]" : "127.0.0.1";
+  const adminListen = text(flags["admin-listen"]) ?? `${loopback}:${port === 9464 ? 9465 : 9464}`;
+  if (placeIn(adminListen) === undefined || adminListen === answers.listen) {
+    throw new UsageError(
+      `--admin-listen ${LISTEN_FORM} with a port of its own, not ${adminListen}`,
+    );
   }
   const { for: runner, browser, ...rest } = answers;
   if (!isRunner(runner)) throw new UsageError(`--for must be ${RUNNERS_IN_WORDS}`);
   const secret = await passwordOf(text(flags["password-file"]), interactive, terminal);
-  const { port } = parsed.data;
-  return { ...rest, ...secret, listen: address, port, browser: browser === "yes", runner };
+  return { ...rest, ...secret, adminListen, port, browser: browser === "yes", runner };
+}
+
+const LISTEN_FORM = "must be ADDRESS:PORT such as 0.0.0.0:8443";
+
+/** Returns the address and the port of a text; undefined if it has none of these forms, or port 0. */
+function placeIn(written: string): { readonly host: string; readonly port: number } | undefined {
+  const parsed = listen().safeParse(written);
+  return parsed.success && parsed.data.port > 0 ? parsed.data : undefined;
 }
 
 type Answers = Record<Question["flag"], string>;
@@ -125,6 +144,7 @@ function fromFlags(flags: Flags): Answers {
     directory: "",
     backend: "",
     host: "",
+    listen: "",
     username: "",
     browser: "",
     for: "",

@@ -1,29 +1,32 @@
-import { join } from "node:path";
-import { type CreatedFile, createFiles } from "./create-files.ts";
+import { join, relative, resolve } from "node:path";
+import { type CreatedFile, createFiles, USUAL_PROGRAM } from "./create-files.ts";
 import { INIT_FLAGS, type InitSettings, readSettings } from "./init-settings.ts";
 import { parseFlags } from "../../src/cli/arguments.ts";
 import { type Command, EXIT } from "../../src/cli/command.ts";
 import { shellWord } from "../../src/lib/text/printable.ts";
-import { ownCommand } from "./own-command.ts";
+import { installedProgram, ownCommand } from "./own-command.ts";
 
 export const init: Command = {
   help: `Usage: sallyport init [options]
 
 Creates a deployment: config.yaml, users.yaml with one user, a signing key, a certificate for development,
-and a .gitignore. On a terminal, asks for every value that no option sets; otherwise uses the defaults.
-Overwrites nothing. Finally prints the command that starts the proxy, and curl commands to try it.
+and a .gitignore. On a terminal, asks for what no option sets, but --admin-listen; otherwise uses the
+defaults. Overwrites nothing. Prints the command that starts the proxy, curl commands to try it, and what listens where.
 
   -d, --directory DIR       where to create it (default: deployment)
       --backend URL         the backend to protect (default: http://127.0.0.1:8080)
       --host NAME           the host name that clients use (default: localhost)
       --listen ADDRESS:PORT for clients (default: 0.0.0.0:8443)
+      --admin-listen ADDRESS:PORT
+                            for health, metrics and the status page (default: 127.0.0.1:9464)
       --username NAME       the first user (default: admin)
       --password-file FILE  reads the user's password from a file; - is standard input
                             (default: asks for it, or generates and prints one)
       --browser yes|no      whether people sign in with a browser (default: no)
       --for shell|systemd|kubernetes
-                            default: shell; systemd adds a unit, kubernetes a kustomization with the Secrets
-                            for deploy/kubernetes/sidecar
+                            default: shell; systemd adds a unit that runs the installed sallyport as a user
+                            of its own, kubernetes a kustomization with the Secrets for
+                            deploy/kubernetes/sidecar
   -y, --yes                 does not ask, and uses the defaults
   -h, --help                this text`,
   async run(args, terminal) {
@@ -34,15 +37,32 @@ Overwrites nothing. Finally prints the command that starts the proxy, and curl c
   },
 };
 
-/**
- * Returns the final output of `init`: the files, how to start the proxy, and commands that log in and call the backend.
- */
+/** Returns the final output of `init`: how to start the proxy, commands that log in, and in a few lines what there is now. */
 export function nextSteps(settings: InitSettings, files: readonly CreatedFile[]): string {
-  const width = Math.max(...files.map(({ path }) => path.length));
-  const created = files.map(({ path, about }) => `  ${path.padEnd(width)}  ${about}\n`).join("");
-  const { generated, username, password } = settings;
-  const shown = generated ? `\nPassword of ${username}, shown only here:\n\n  ${password}\n` : "";
-  return `Created:\n\n${created}${shown}\n${runIt(settings)}\n${useIt(settings)}`;
+  return `${runIt(settings)}\n${useIt(settings)}\n${summary(settings, files)}`;
+}
+
+function summary(settings: InitSettings, files: readonly CreatedFile[]): string {
+  const { directory, listen, adminListen, generated, username, password, runner } = settings;
+  const names = files.map(({ path }) => relative(directory, path)).join(", ");
+  const program = runner === "systemd" && installedProgram() === undefined;
+  const shown = generated ? `, password ${password}, shown only here` : "";
+  return [
+    `Made in ${directory}: ${names}`,
+    `User: ${username}${shown}. The certificate is self-signed: for development only`,
+    ...(runner === "kubernetes"
+      ? []
+      : [
+          `Listens: on ${listen} for clients, on ${adminListen} for health, metrics and the status page`,
+        ]),
+    ...(program
+      ? [
+          `sallyport is not installed: the unit expects it at ${USUAL_PROGRAM} (npm pack, npm install --global FILE)`,
+        ]
+      : []),
+  ]
+    .map((line) => `${line}\n`)
+    .join("");
 }
 
 function runIt({ directory, runner }: InitSettings): string {
@@ -50,7 +70,7 @@ function runIt({ directory, runner }: InitSettings): string {
   const lines = {
     shell: [`${ownCommand()} serve --config ${configuration}`],
     systemd: [
-      `sudo systemctl link "$PWD/${join(directory, "sallyport.service")}"`,
+      `sudo systemctl link ${shellWord(resolve(directory, "sallyport.service"))}`,
       "sudo systemctl enable --now sallyport",
     ],
     kubernetes: [

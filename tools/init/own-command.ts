@@ -1,10 +1,18 @@
-import { basename, dirname, join, relative, sep } from "node:path";
+import { existsSync, realpathSync } from "node:fs";
+import { basename, delimiter, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { shellWord } from "../../src/lib/text/printable.ts";
 
-/** Returns the command line that starts this program again: Node, the flags of this process, and the script. */
-export function ownArguments(): readonly string[] {
-  return [process.execPath, ...process.execArgv, ownScript()];
+/** Returns the program that is installed for everybody, in `PATH`; undefined if there is none, or only a clone. */
+export function installedProgram(): string | undefined {
+  const places = (process.env["PATH"] ?? "")
+    .split(delimiter)
+    .map((place) => join(place, "sallyport"));
+  return places.find((place) => {
+    if (!isAbsolute(place) || !existsSync(place)) return false;
+    const root = dirname(dirname(realpathSync(place)));
+    return !existsSync(join(root, "src", "main.ts"));
+  });
 }
 
 /** Returns a command to paste that starts Sallyport from the current directory. */

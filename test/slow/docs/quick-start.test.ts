@@ -20,25 +20,28 @@ test.skipIf(absent.length > 0)(
   { timeout: 60_000 },
   async () => {
     const shell = document.blocks.filter(({ language }) => language === "sh");
-    expect(shell).toHaveLength(7);
+    expect(shell).toHaveLength(9);
+    const [path = "", init = "", ...byHand] = shell.map(({ text }) => text);
     const [backend = "", prepare = "", check = "", serve = "", ask = "", look = "", attack = ""] =
-      shell.map(({ text }) => text);
+      byHand;
+    const made = await runLines(path + init, await cloneOfTheRepository());
+    expect(made).toContain("Made in deployment: config.yaml, users.yaml,");
     // Takes some seconds, and is tested in test/slow/cli.
     expect(attack).toMatch(/selftest .*--ca deployment\/tls\.crt/);
     const password = /"password":"([^"]*)"/.exec(ask)?.[1] ?? "";
     const clone = await cloneOfTheRepository();
     const target = `http://127.0.0.1:${await startBackend(backend, clone)}`;
 
-    const prepared = await runLines(prepare, clone, password);
+    const prepared = await runLines(path + prepare, clone, password);
     const hash = prepared.split("\n").find((line) => line.startsWith("$argon2id$")) ?? "";
     const users = yaml("users.yaml").replace(/\$argon2id\$\S+/, () => hash);
     await writeFile(join(clone, "deployment/users.yaml"), users);
     await writeFile(join(clone, "deployment/config.yaml"), yaml("config.yaml"));
-    const verdict = await runLines(check, clone);
+    const verdict = await runLines(path + check, clone);
     expect(verdict).toContain("is valid");
     expect(verdict).not.toContain("warning");
 
-    const words = /^npx node src\/main\.ts (serve --config )(\S+)$/m.exec(serve);
+    const words = /^sallyport (serve --config )(\S+)$/m.exec(serve);
     expect(words).not.toBeNull();
     const proxy = startChild(
       join(ROOT, "src/main.ts"),
@@ -52,7 +55,9 @@ test.skipIf(absent.length > 0)(
     onTestFinished(() => proxy.kill());
     const port = await proxy.line((line) => portIn(line, "listening"));
     const adminPort = await proxy.line((line) => portIn(line, "admin listening"));
-    const lines = (ask + look).replaceAll(":8443", `:${port}`).replaceAll(":9464", `:${adminPort}`);
+    const lines = (path + ask + look)
+      .replaceAll(":8443", `:${port}`)
+      .replaceAll(":9464", `:${adminPort}`);
 
     const answers = await runLines(lines, clone);
     const [first = "", ...rest] = answers.split("\n").filter((line) => line !== "");
