@@ -12,9 +12,10 @@ it("does not start with broken files, and reports all of them at once", async ()
   await write("ca.crt", "");
   const { code, out, err } = await childCommand(["serve", ...flags]);
   expect({ code, out }).toEqual({ code: 78, out: "" });
-  // The file, and where the configuration names it, unless a line of the file is at fault.
-  const named = ["tls.crt", "config.yaml", "users.yaml", "ca.crt", "config.yaml"];
+  // The file, and where it is named, unless a line of the file is at fault. A flag names the first.
+  const named = ["tls.crt", "users.yaml", "ca.crt", "config.yaml"];
   expect(err.match(/\w+\.(?:crt|yaml)(?=:)/g)).toEqual(named);
+  expect(err).toContain("flag server.tls.certFile: server.tls.certFile\n");
 });
 
 it("does not start on a Node whose parser it does not know", async () => {

@@ -35,7 +35,7 @@ describe.each(Object.entries(WAYS))("%s", (_name, read) => {
     [".", "not a regular file but a directory"],
     ["/dev/zero", "not a regular file"],
     ["missing", "ENOENT"],
-    ["ten-bytes", "larger than 9B"],
+    ["ten-bytes", "larger than 9B: is it the right file?"],
   ])("refuses %s at once: %s", async (name, reason) => {
     const path = name.startsWith("/") ? name : join(directory.path, name);
     expect(await read(path, 9).then(String, readFailure)).toBe(reason);
@@ -45,6 +45,8 @@ describe.each(Object.entries(WAYS))("%s", (_name, read) => {
     const most = await directory.write("most", "x".repeat(1024 ** 2));
     expect((await read(most)).bytes.length).toBe(1024 ** 2);
     const more = await directory.write("more", "x".repeat(1024 ** 2 + 1));
-    expect(await read(more).then(String, readFailure)).toBe("larger than 1MiB");
+    expect(await read(more).then(String, readFailure)).toBe(
+      "larger than 1MiB: is it the right file?",
+    );
   });
 });
