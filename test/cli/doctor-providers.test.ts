@@ -6,12 +6,20 @@ import { command } from "./command.ts";
 import { deployment } from "./deployment.ts";
 
 test("sign-in providers are examined, and doctor says what to register there", async () => {
-  const [good, other] = [
+  const [good, other, slash] = [
+    await startScriptedProvider({ sub: "ann" }),
     await startScriptedProvider({ sub: "ann" }),
     await startScriptedProvider({ sub: "ann" }),
   ];
   onTestFinished(() => good[Symbol.asyncDispose]());
   onTestFinished(() => other[Symbol.asyncDispose]());
+  onTestFinished(() => slash[Symbol.asyncDispose]());
+  const realm = `${slash.issuer}/realm`;
+  slash.script.answer = (_path, response) => {
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ issuer: `${realm}/` }));
+    return true;
+  };
   other.script.document = { issuer: "https://id.example.com/other" };
   const shipped = await deployment();
   const client = { clientId: "sallyport", clientSecret: "c0mpany-secret" };
@@ -25,6 +33,7 @@ test("sign-in providers are examined, and doctor says what to register there", a
         providers: [
           { name: "good", issuer: good.issuer, ...client },
           { name: "other", issuer: other.issuer, ...client },
+          { name: "slash", issuer: realm, ...client },
           { name: "gone", issuer: `http://127.0.0.1:${await closedPort()}`, ...client },
         ],
       },
@@ -38,6 +47,7 @@ test("sign-in providers are examined, and doctor says what to register there", a
   expect(out).toContain(
     "provider other: is unavailable (discovery failed: the document names another issuer)",
   );
+  expect(out).toContain(`the document names another issuer: ${realm}/, not ${realm})`);
   expect(out).toMatch(/provider gone: .*(?:refuse|ECONNREFUSED|connection)/);
   expect(out).not.toContain("c0mpany-secret");
 });

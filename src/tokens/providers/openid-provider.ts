@@ -35,7 +35,7 @@ import {
 } from "../../lib/text/error-code.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../keys/algorithms.ts";
 import { readJwkSet, selectKey, type VerificationKey } from "../keys/key-set.ts";
-import { namedAddressProblem } from "../trusted/key-set-server.ts";
+import { issuerNamedIn, namedAddressProblem, otherSlash } from "../trusted/key-set-server.ts";
 import { claimAt, isDate, isFor } from "../verify/claims.ts";
 import { isSignedWith } from "../verify/signature.ts";
 import { readToken, type UnverifiedToken } from "../verify/token-text.ts";
@@ -301,7 +301,11 @@ export class OpenIdProvider {
       return await this.#discovering;
     } catch (cause) {
       const other = systemCode(cause) === "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED";
-      const why = other ? "the document names another issuer" : failureIn(cause);
+      const slash = otherSlash(
+        cause instanceof Error && issuerNamedIn(cause),
+        this.#settings.issuer,
+      );
+      const why = other ? `the document names another issuer${slash}` : failureIn(cause);
       const error = new RemoteError(`discovery failed: ${why}`, cause);
       this.#failed = { until: this.#clock.monotonic() + REST_MS, error };
       if (known === undefined) throw error;

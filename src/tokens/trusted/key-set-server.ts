@@ -4,7 +4,7 @@ import { isSafeRemoteUrl, type RemoteAnswer } from "../../lib/http/remote-reques
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { RemoteError } from "../../lib/text/error-code.ts";
 import type { KeySetAddress } from "./trusted-keys.ts";
-import { jsonObjectIn } from "../../lib/text/strict-json.ts";
+import { isJsonObject, jsonObjectIn } from "../../lib/text/strict-json.ts";
 
 /** The names of this machine (RFC 6761 §6.3), with or without the final dot of a fully qualified name. */
 const LOCAL_NAME = /(?:^|\.)localhost\.?$/;
@@ -40,9 +40,16 @@ export function keySetUrlIn(text: string, issuer: string): string {
 }
 
 /** Returns which issuer a document names, if it differs from ours only by a slash at its end; else empty. */
-function otherSlash(named: unknown, issuer: string): string {
+export function otherSlash(named: unknown, issuer: string): string {
   const other = issuer.endsWith("/") ? issuer.slice(0, -1) : `${issuer}/`;
   return named === other ? `: ${other}, not ${issuer}` : "";
+}
+
+/** Returns the issuer in the document that an error of `openid-client` is about, at the end of its causes. */
+export function issuerNamedIn(error: unknown): unknown {
+  if (error instanceof Error) return issuerNamedIn(error.cause);
+  const document = isJsonObject(error) ? error["body"] : undefined;
+  return isJsonObject(document) ? document["issuer"] : undefined;
 }
 
 const NOT_HTTPS = "is not an https URL";
