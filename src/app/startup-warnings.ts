@@ -133,7 +133,9 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
   }
   if (tokens.assertion !== undefined && !assertsWithOwnKeys(tokens)) {
     const message = "the token keys also sign assertions";
-    add(message, { hint: "set tokens.assertion.keys, see docs/assertion.md" });
+    add(message, {
+      hint: "set tokens.assertion.keys; sallyport keys generate --assertion makes the first",
+    });
   }
   const { logout, journal } = tokens.revocation;
   if (logout && journal === undefined && tokens.keys !== undefined) {

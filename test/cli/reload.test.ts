@@ -86,6 +86,15 @@ it("status says in words and as JSON what the status page shows", async () => {
   }
 });
 
+it("token revoke says that a misspelt name looks like any other", async () => {
+  const { code, out, err } = await command(["token", "revoke", "--subject", "nobody", ...at]);
+  expect({ code, out: out.split(":")[0] }).toEqual({
+    code: 0,
+    out: "Revoked until the next start",
+  });
+  expect(err).toBe("nothing tells whether there are such tokens: check the spelling of the name\n");
+});
+
 it("both say why there is no answer", async () => {
   const other = createServer((_, response) => response.end("{}")).listen(0, "127.0.0.1");
   await new Promise((resolve) => void other.once("listening", resolve));

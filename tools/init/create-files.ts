@@ -78,7 +78,7 @@ const BROWSER = `
 # People sign in on a page, at https://HOST/_sallyport/login, and sign out at https://HOST/_sallyport/logout.
 browser:
   page: { title: Sallyport }
-  # providers: OpenID providers, see docs/browser.md
+  # providers: [{ name: company, issuer: https://id.example.com, clientId: sallyport }]
 `;
 
 function configuration(settings: InitSettings): string {
@@ -93,7 +93,7 @@ function configuration(settings: InitSettings): string {
 admin:
   listen: "${adminListen}"
 `;
-  return `# sallyport check --config config.yaml reports every error; docs/reference/configuration.md lists every key.
+  return `# sallyport check config.yaml reports every error; sallyport schema describes every key.
 server:
 ${server}  tls: { certFile: tls.crt, keyFile: tls.key }
 ${admin}
