@@ -10,7 +10,7 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 55_650,
+  lines: 55_670,
   files: 355,
   filesUnder40Lines: 40,
   namesUsedByOneFile: 638,
