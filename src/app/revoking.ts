@@ -127,11 +127,10 @@ export function logoutWith({ revocations: list, publish, clock, log }: Revoking)
     if (list.covering(caller) !== undefined) return;
     const revocation = tokenOf(caller, list.full, clock.now());
     const kept = await publish([revocation]);
-    const { clientSubject: certificate } = connection;
     log.info("a caller logged out", {
       id,
       by: client,
-      certificate,
+      certificate: connection.clientCertificate?.subject || undefined,
       subject: caller.subject,
       revoked: [logged(revocation)],
       kept,

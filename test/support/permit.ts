@@ -19,7 +19,13 @@ import type { Route } from "../../src/core/route/route.ts";
 type RequestParts = Partial<GateRequestParts & ClientConnection>;
 
 export function requestWith(parts: RequestParts = {}): GateRequest {
-  const { peer = "192.0.2.1", peerTrusted = false, secure = true, clientSubject, ...rest } = parts;
+  const {
+    peer = "192.0.2.1",
+    peerTrusted = false,
+    secure = true,
+    clientCertificate,
+    ...rest
+  } = parts;
   return mintGateRequest({
     id: 7,
     requestId: "request-7",
@@ -34,7 +40,7 @@ export function requestWith(parts: RequestParts = {}): GateRequest {
     authorizations: 0,
     rawHeaders: [],
     bodyLength: 0,
-    connection: { peer, peerTrusted, secure, clientSubject },
+    connection: { peer, peerTrusted, secure, clientCertificate },
     client: "192.0.2.1",
     network: clientNetwork(parts.client ?? "192.0.2.1"),
     expectsContinue: false,

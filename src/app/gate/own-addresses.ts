@@ -42,6 +42,7 @@ export function decisionsFor({
     from: createNetworks(decisions.from),
     intake: createIntake({
       ...reading,
+      ofOthers: true,
       trustedProxies: createNetworks(trusted),
       // The address of the proxy that asks would pass for that of everybody.
       unknown() {

@@ -1,3 +1,4 @@
+import type { ClientCertificate } from "../../server/tls/client-certificate.ts";
 import type { PathSpelling } from "../../lib/http/path/canonical-path.ts";
 
 /** What all requests of one connection have in common. They share the object, so it can be a key. */
@@ -7,8 +8,8 @@ export interface ClientConnection {
   /** Whether the peer is a trusted proxy, whose forwarded headers are used. */
   readonly peerTrusted: boolean;
   readonly secure: boolean;
-  /** Subject of the client's certificate (RFC 4514); undefined without a certificate. */
-  readonly clientSubject: string | undefined;
+  /** The client's verified certificate; undefined without one, and in what another proxy asks about its own client. */
+  readonly clientCertificate: ClientCertificate | undefined;
 }
 
 /** The parts of a request that `intake` has found unambiguous. */

@@ -21,6 +21,7 @@ import {
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import { METHODS } from "../../lib/http/node-http.ts";
 import { INSTANCE_PREFIX, instanceName } from "../../lib/instance-name.ts";
+import { clientCertificateOf } from "../tls/client-certificate.ts";
 import { speaksForItself } from "../listener/proxy-protocol/proxied-peer.ts";
 
 /** Maximum number of header fields. Node hides fields beyond its own limit, so this one is lower (CVE-2026-58044). */
@@ -181,6 +182,8 @@ export interface IntakeOptions {
   readonly unknown?: ClientUnknown;
   /** Whether some route takes paths that are not strict. */
   readonly loosePaths?: boolean;
+  /** Whether another proxy tells of the requests: then the certificate of the connection is that proxy's, not the client's. */
+  readonly ofOthers?: boolean;
 }
 
 /** Creates an intake, which caches what it knows about each connection. */
@@ -197,8 +200,7 @@ export function createIntake(options: IntakeOptions): Intake {
     // On a stream of HTTP/2, frames say whether a body follows.
     const isStream = message.hasBody !== undefined;
     if (!isStream && !VERSIONS.has(httpVersion)) throw ambiguous("version");
-    const connection =
-      connections.get(socket) ?? readConnection(socket, trustedProxies, connections);
+    const connection = connections.get(socket) ?? readConnection(socket, options, connections);
     const { peer, peerTrusted, wellFormed } = connection;
     if (fields.host === undefined || fields.host !== wellFormed) {
       readHost(fields.host, httpVersion, connection);
@@ -241,7 +243,7 @@ export function createIntake(options: IntakeOptions): Intake {
 
 function readConnection(
   socket: Socket,
-  trustedProxies: Networks,
+  { trustedProxies, ofOthers = false }: IntakeOptions,
   connections: WeakMap<Socket, Connection>,
 ): Connection {
   const peer = unmapAddress(socket.remoteAddress ?? "");
@@ -250,7 +252,7 @@ function readConnection(
     peer,
     peerTrusted: isProxy,
     secure: socket instanceof TLSSocket,
-    clientSubject: clientSubjectOf(socket),
+    clientCertificate: ofOthers ? undefined : clientCertificateOf(socket),
     network: clientNetwork(peer),
     wellFormed: undefined,
     authority: "",
@@ -351,16 +353,4 @@ function clientBehind(
     if (!trustedProxies.has(client)) break;
   }
   return client;
-}
-
-/**
- * Returns the subject of a client's verified certificate in the form of RFC 4514 (`CN=alice,O=Example`: most specific
- * part first, special characters escaped). Undefined without a valid certificate, or if the subject is empty.
- */
-function clientSubjectOf(socket: Socket): string | undefined {
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
-  const subject = socket.getPeerX509Certificate()?.subject;
-  // Node writes one part per line, from general to specific. Line breaks and plus signs inside values are escaped
-  // (CVE-2021-44533), so unescaped ones are separators.
-  return subject?.split("\n").toReversed().join(",").replaceAll(" + ", "+") || undefined;
 }

@@ -121,9 +121,9 @@ export function createOutgoingHeaders(
           passed.push(assertions.header, assertions.for(identity));
         }
       }
-      const { clientSubject } = request.connection;
-      if (clientSubject !== undefined) {
-        passed.push(CLIENT_SUBJECT_HEADER, fieldValue(clientSubject));
+      const { clientCertificate } = request.connection;
+      if (clientCertificate !== undefined && clientCertificate.subject !== "") {
+        passed.push(CLIENT_SUBJECT_HEADER, fieldValue(clientCertificate.subject));
       }
       if (route.rewrite?.stripPrefix !== undefined) addPrefixHeader(passed, permit);
       return route.requestHeaders === undefined
