@@ -1,6 +1,6 @@
 import type { Configuration } from "../config/configuration.ts";
 import type { Snapshot, SnapshotFiles } from "../config/snapshot.ts";
-import { Identity, type IdentityClaims } from "../core/request/identity.ts";
+import { BoundToken, type IdentityClaims } from "../core/request/identity.ts";
 import type { TokenVerifier } from "../tokens/verify/verifier.ts";
 import {
   NAMED_REVOCATIONS,
@@ -221,10 +221,11 @@ async function revocationOf(
   nowMs: number,
 ): Promise<readonly Revocation[] | string> {
   const verdict = await verifyToken(token, tokens);
-  if (verdict instanceof Identity) {
-    if (verdict.tokenId === undefined) return "the token has no jti: revoke its subject";
-    return [tokenOf(verdict, list.full, nowMs)];
+  if ("reason" in verdict) {
+    if (verdict.reason === "revoked") return [];
+    return `the token is not accepted anyway (${verdict.reason})`;
   }
-  if (verdict.reason === "revoked") return [];
-  return `the token is not accepted anyway (${verdict.reason})`;
+  const caller = verdict instanceof BoundToken ? verdict.claims : verdict;
+  if (caller.tokenId === undefined) return "the token has no jti: revoke its subject";
+  return [tokenOf(caller, list.full, nowMs)];
 }

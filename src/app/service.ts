@@ -2,6 +2,7 @@ import type { Configuration } from "../config/configuration.ts";
 import type { Snapshot } from "../config/snapshot.ts";
 import { createResponseIds } from "../lib/http/response-ids.ts";
 import { allocateCounters } from "../lib/async/shared-counts.ts";
+import { createProofMemory, UsedProofs } from "../tokens/proofs/proof-memory.ts";
 import { countInFlight } from "../policy/concurrency/concurrency-limiter.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
 import type { DrainState } from "../server/admin/state-pages.ts";
@@ -108,6 +109,7 @@ export async function openService(
     port: configuration.server.listen.port,
     shared: false,
     inFlight: countInFlight(),
+    usedProofs: new UsedProofs(createProofMemory(1, clock.now())),
     nextId: idsOfMainThread(workers, clock.now()),
   };
   const threads =

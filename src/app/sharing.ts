@@ -47,6 +47,7 @@ export function openSharing(
     limits: {
       settleRates: shares.has("rateLimits") ? state?.settling.rates : undefined,
       settleConcurrency: shares.has("concurrency") ? state?.settling.concurrency : undefined,
+      rememberProof: shares.has("proofs") ? state?.rememberProof : undefined,
     },
     async begin(logins, revoking) {
       const revokes = shares.has("revocation");

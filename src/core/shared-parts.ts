@@ -1,7 +1,13 @@
 import type { Revocation } from "./revocation.ts";
 
 /** What replicas can share: the values of `shared.share`. */
-export const SHARED_PARTS = ["throttle", "rateLimits", "concurrency", "revocation"] as const;
+export const SHARED_PARTS = [
+  "throttle",
+  "rateLimits",
+  "concurrency",
+  "revocation",
+  "proofs",
+] as const;
 
 /** The result of a login attempt in the form that replicas exchange: keyed digests instead of names and addresses. */
 export interface AttemptEnd {
@@ -54,10 +60,19 @@ export type SettleConcurrency = (
   counts: readonly RequestsInFlight[],
 ) => Promise<readonly number[] | undefined>;
 
+/**
+ * Remembers a DPoP proof until it ends. Never rejects.
+ *
+ * @param forMs how long, in milliseconds.
+ * @returns whether no replica has seen it before; undefined if that is unknown.
+ */
+export type RememberProof = (name: string, forMs: number) => Promise<boolean | undefined>;
+
 /** How replicas share the counts of limits. If a function is missing, each replica counts on its own. */
 export interface SharedLimits {
   readonly settleRates?: SettleRates | undefined;
   readonly settleConcurrency?: SettleConcurrency | undefined;
+  readonly rememberProof?: RememberProof | undefined;
 }
 
 /**
@@ -68,5 +83,5 @@ export interface SharedLimits {
 export type ShareRevocations = (revocations: readonly Revocation[]) => Promise<boolean>;
 
 /** The kinds of questions to the state server: the `operation` of `shared_state_operations_total`. */
-export const SHARED_OPERATIONS = ["connect", "publish", "settle", "read"] as const;
+export const SHARED_OPERATIONS = ["connect", "publish", "settle", "read", "remember"] as const;
 export type SharedOperation = (typeof SHARED_OPERATIONS)[number];

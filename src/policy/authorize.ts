@@ -63,6 +63,8 @@ export interface Requirements {
   readonly claims?: readonly ClaimRequirement[];
   /** The issuers of accepted tokens. */
   readonly issuers?: readonly string[];
+  /** Whether the token must be bound to a key of the client. */
+  readonly proof?: boolean;
 }
 
 /** At least one of `any`, and every one of `all`. */
@@ -115,7 +117,16 @@ const KINDS: Readonly<
     },
   issuers: ({ issuers: wanted }) =>
     wanted && { demands: ofNames("issuer", { any: wanted }, ({ issuer }) => [issuer]) },
+  proof: ({ proof }) =>
+    proof === true ? { demands: ofNames("proof", { any: PROOFS }, proofsOf) } : undefined,
 };
+
+const PROOFS = ["key", "certificate"] as const;
+
+/** Returns what a caller has proved to have. */
+function proofsOf({ bound }: IdentityClaims): readonly string[] {
+  return PROOFS.filter((each) => bound?.[each === "key" ? "jkt" : "x5t"] !== undefined);
+}
 
 /** A demand that a caller have one of these names, or every one of them. Names of different types are never equal. */
 interface Demand {
@@ -266,7 +277,7 @@ export function requirementLine({ how, what, names, held }: ExplainedRequirement
  * @param route the route of the request, or undefined if there is none.
  * @param identity the verified caller, or undefined if there is none: only a public route or one with an optional token
  *   admits such a request.
- * @throws or rejects with GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`.
+ * @throws or rejects with GateError `unauthenticated`, `invalid_token`, `no_route`, `forbidden` or `authorization_unavailable`.
  */
 export function authorize(
   request: GateRequest,
@@ -280,6 +291,10 @@ export function authorize(
   }
   if (route === undefined) throw new GateError("no_route");
   const { require, authorizer } = route;
+  // Another token would do: this is not about what the caller may.
+  if (require?.proof === true && identity.bound === undefined) {
+    throw new GateError("invalid_token", { reason: "unbound", scope: challengedScopes(require) });
+  }
   if (require !== undefined && !meets(identity, require)) {
     throw new GateError("forbidden", { reason: "forbidden", scope: challengedScopes(require) });
   }

@@ -5,6 +5,7 @@ import type { Observer } from "../core/observer.ts";
 import type {
   AttemptEnd,
   RateSpending,
+  RememberProof,
   RequestsInFlight,
   SettleConcurrency,
   SettleRates,
@@ -250,6 +251,17 @@ export class SharedState {
     const stored = this.#outbox.addRevocations(revocations);
     if (!this.#flush()) return false;
     return withTimeout(stored, this.#options.timeout, false);
+  };
+
+  readonly rememberProof: RememberProof = async (name, forMs) => {
+    const commands = this.#commands;
+    if (commands === undefined) return undefined;
+    const key = this.#keys.proof(this.digest(name));
+    const asked = this.#measured("remember", () =>
+      commands.call("SET", key, "", "NX", "PX", String(Math.ceil(forMs))),
+    );
+    const isNew = asked.then((answer) => answer !== null).catch(() => undefined);
+    return withTimeout(isNew, this.#options.timeout, undefined);
   };
 
   async close(): Promise<void> {

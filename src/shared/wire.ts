@@ -100,6 +100,8 @@ export function keysFor(prefix: string) {
     revocations: key("revocations"),
     /** The spending of one caller of a rate limit. */
     rate: (digest: string): string => key(`rate:${digest}`),
+    /** A proof that was used. */
+    proof: (digest: string): string => key(`proof:${digest}`),
     /**
      * For one caller of a concurrency limit: a hash with the requests in flight of each replica, and a sorted set with
      * the time at which each replica reported them.

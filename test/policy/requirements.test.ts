@@ -47,6 +47,11 @@ const EXAMPLES = {
     words: ["one issuer of https://idp.example.com"],
     met: { issuer: "https://idp.example.com" },
   },
+  proof: {
+    require: { proof: true },
+    words: ["one proof of key,certificate"],
+    met: { bound: { jkt: "x", x5t: undefined } },
+  },
 } satisfies Record<keyof Requirements, Example>;
 
 describe.each(Object.entries<Example>(EXAMPLES))("%s", (_kind, example) => {

@@ -1,10 +1,10 @@
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { SignJWT } from "jose";
 import { onTestFinished } from "vitest";
-import { Identity } from "../../src/core/request/identity.ts";
+import { BoundToken, Identity } from "../../src/core/request/identity.ts";
 import type {
   TokenRefusal,
-  TokenVerdict,
+  UnprovenVerdict,
   VerificationNotes,
 } from "../../src/core/request/token-verifier.ts";
 import type { Clock } from "../../src/lib/clock.ts";
@@ -65,7 +65,8 @@ export function verifierFor(keys: SigningKeys, options: Partial<TokenVerifierOpt
   return { verifier, clock, log, cache };
 }
 
-function reasonOf(verdict: TokenVerdict): Identity | TokenRefusal["reason"] {
+function reasonOf(verdict: UnprovenVerdict): Identity | TokenRefusal["reason"] | "bound" {
+  if (verdict instanceof BoundToken) return "bound";
   return verdict instanceof Identity ? verdict : verdict.reason;
 }
 

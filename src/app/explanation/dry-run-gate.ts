@@ -156,17 +156,19 @@ function askingGate(gate: Gate, askRevocation: AskRevocation): Gate {
   return {
     ...gate,
     tokens: {
+      proofs: gate.tokens.proofs,
       async verify(...args) {
         const verdict = await gate.tokens.verify(...args);
-        if (!(verdict instanceof Identity)) return verdict;
-        const asked = await askRevocation(verdict);
+        if ("reason" in verdict) return verdict;
+        const caller = verdict instanceof Identity ? verdict : undefined;
+        const asked = await askRevocation(verdict instanceof Identity ? verdict : verdict.claims);
         const [, , notes] = args;
         if (notes?.trace !== undefined) notes.trace.asked = asked;
         if ("unasked" in asked || asked.by === undefined) return verdict;
         return {
           step: "revocation",
           reason: "revoked",
-          revoked: { caller: verdict, by: asked.by },
+          revoked: { caller, by: asked.by },
         };
       },
     },

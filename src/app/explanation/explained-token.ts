@@ -2,7 +2,7 @@
 import type { Decision } from "../../server/request/decide.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { ExplainedStep, ExplainedToken } from "../../core/explanation.ts";
-import { Identity } from "../../core/request/identity.ts";
+import { BoundToken } from "../../core/request/identity.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import {
   type AskedRevocation,
@@ -12,13 +12,14 @@ import {
   TOKEN_STEPS,
   type TokenRefusal,
   type TokenStep,
-  type TokenVerdict,
+  type UnprovenVerdict,
   type VerificationTrace,
 } from "../../core/request/token-verifier.ts";
 import { placeWords } from "../../core/request/token-place.ts";
 import { tokenOf } from "../../server/request/request-token.ts";
 import { isOpaque, readableParts } from "../../tokens/verify/token-text.ts";
 import type { Configuration } from "../../config/configuration.ts";
+import { acceptsProofs } from "../gate/from-configuration.ts";
 import { isKeyed } from "../gate/remote-checks.ts";
 import { REVOCATION_FORMS, type RevocationKindName } from "../../core/revocation.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -66,6 +67,8 @@ function passDetail(step: TokenStep, context: TokenContext): string {
       return "made with that key";
     case "revocation":
       return revocationWords(trace.asked);
+    case "proof":
+      return "the request proves to have what the token is bound to";
   }
 }
 
@@ -104,10 +107,18 @@ function failDetail(refusal: TokenRefusal, context: TokenContext): string {
       return keyDetail(refusal, header, claims, context);
     case "revocation":
       return revocationDetail(refusal.revoked?.by);
+    case "proof":
+      return refusal.detail ?? PROOF_FAULTS[refusal.reason] ?? refusal.reason;
     case "signature":
       return "it does not match the key: the token was changed, or signed with another key";
   }
 }
+
+const PROOF_FAULTS: Partial<Readonly<Record<TokenRefusal["reason"], string>>> = {
+  unbound: "Authorization: DPoP is for tokens that are bound to a key",
+  proof_replayed: "the proof was used before",
+  proof_memory: "no more proofs can be remembered at the moment",
+};
 
 /** Returns why a token is revoked, as text. */
 export function revocationDetail(kind: RevocationKindName | undefined): string {
@@ -132,7 +143,9 @@ function claimsDetail(
     case "no_expiry":
       return 'there is no "exp"';
     case "sender_constrained":
-      return '"cnf" binds it to a key, and nothing here checks that the caller has the key';
+      return '"cnf" binds it to something that is not checked here: a key, with proof: refuse, or anything else';
+    case "unbound":
+      return 'there is no "cnf" that binds it to a key, and proof is require';
     default: {
       const { skewMs = 0 } = expected ?? {};
       const allowed = skewMs === 0 ? "" : `; clocks may be ${formatDuration(skewMs)} apart`;
@@ -246,7 +259,7 @@ export function explainToken(
   const verdict = identity ?? tokenRefusal;
   if (verdict === undefined) return undefined;
   const { tokenFrom } = endpoint ?? route ?? {};
-  const found = tokenOf(request, tokenFrom);
+  const found = tokenOf(request, tokenFrom, acceptsProofs(settings.configuration));
   if (!("token" in found)) return explainVerdict(verdict, { ...settings, token: "", trace });
   const explained = explainVerdict(verdict, { ...settings, token: found.token, trace });
   return tokenFrom === undefined ? explained : { ...explained, place: placeWords(found.place) };
@@ -257,7 +270,7 @@ export async function verifyToken(
   token: string,
   tokens: Pick<TokenVerifier, "verify">,
   trace?: VerificationTrace,
-): Promise<TokenVerdict> {
+): Promise<UnprovenVerdict> {
   try {
     return await tokens.verify(token, undefined, { tokenCache: undefined, trace });
   } catch (error) {
@@ -267,28 +280,30 @@ export async function verifyToken(
 }
 
 /** Explains the verdict on a token by the steps that led to it. */
-export function explainVerdict(verdict: TokenVerdict, context: TokenContext): ExplainedToken {
+export function explainVerdict(verdict: UnprovenVerdict, context: TokenContext): ExplainedToken {
   const { claims = {} } = readableParts(context.token);
-  const accepted = verdict instanceof Identity;
-  const { subject, groups, issuer } = accepted
-    ? verdict
-    : { subject: claims["sub"], groups: [], issuer: claims["iss"] };
+  const refusal = "reason" in verdict ? verdict : undefined;
+  const caller = verdict instanceof BoundToken ? verdict.claims : verdict;
+  const { subject, groups, issuer } =
+    "reason" in caller ? { subject: claims["sub"], groups: [], issuer: claims["iss"] } : caller;
   return {
-    accepted,
-    reason: accepted ? undefined : verdict.reason,
+    accepted: refusal === undefined,
+    reason: refusal?.reason,
     steps: stepsTo(verdict, context),
     subject: textOf(subject),
     groups,
     issuer: textOf(issuer),
-    timeLeftMs: accepted ? verdict.acceptedUntil - context.clock.now() : undefined,
+    timeLeftMs: "reason" in caller ? undefined : caller.acceptedUntil - context.clock.now(),
   };
 }
 
 /** Returns the steps in the order in which they were taken, then those that were not reached. */
-function stepsTo(verdict: TokenVerdict, context: TokenContext): ExplainedStep[] {
-  const failed = verdict instanceof Identity ? undefined : verdict;
+function stepsTo(verdict: UnprovenVerdict, context: TokenContext): ExplainedStep[] {
+  const failed = "reason" in verdict ? verdict : undefined;
   const passed = context.trace.passed.filter((step) => step !== failed?.step);
-  const unreached = TOKEN_STEPS.filter((step) => step !== failed?.step && !passed.includes(step));
+  // Most tokens need no proof.
+  const needed = TOKEN_STEPS.filter((step) => step !== "proof");
+  const unreached = needed.filter((step) => step !== failed?.step && !passed.includes(step));
   const row = (step: TokenStep, result: ExplainedStep["result"], detail: string) => ({
     step,
     result,
@@ -298,6 +313,9 @@ function stepsTo(verdict: TokenVerdict, context: TokenContext): ExplainedStep[] 
     ...passed.map((step) => row(step, resultOf(step, context), passDetail(step, context))),
     ...(failed === undefined ? [] : [row(failed.step, "failed", failDetail(failed, context))]),
     ...unreached.map((step) => row(step, "not reached", "")),
+    ...(verdict instanceof BoundToken
+      ? [row("proof", "not checked", "each request must prove to have what the token is bound to")]
+      : []),
   ];
 }
 

@@ -104,6 +104,11 @@ export function identityHeadersOf({ identity }: Configuration): IdentityHeaderNa
   return { ...names, claims };
 }
 
+/** Whether some issuer may bind tokens to keys of clients. */
+export function acceptsProofs({ tokens }: Pick<Configuration, "tokens">): boolean {
+  return [tokens, ...tokens.trusted].some(({ proof = tokens.proof }) => proof !== "refuse");
+}
+
 /** Returns the settings that apply to all forwarded requests. */
 export function forwardingOf(configuration: Configuration): HeaderSettings {
   const { underscoreHeaders, trustedHeaders } = configuration.server;
@@ -120,6 +125,7 @@ export function forwardingOf(configuration: Configuration): HeaderSettings {
     comparedHeaders,
     tokenQueries,
     keyHeaders,
+    dropsProofs: acceptsProofs(configuration),
   };
 }
 

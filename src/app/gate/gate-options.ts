@@ -11,6 +11,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { InFlight } from "../../policy/concurrency/concurrency-limiter.ts";
 import type { ArrivalTimes } from "../../policy/rates/rate-limiter.ts";
 import type { LogOut } from "../../server/endpoints/logout.ts";
+import type { UsedProofs } from "../../tokens/proofs/proof-memory.ts";
 import type { SigningKeys } from "../../tokens/keys/key-ring.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { GateFiles } from "../from-files.ts";
@@ -39,6 +40,8 @@ export interface GateOptions extends SharedLimits, GateFiles {
   readonly observer: Observer;
   /** Counters for requests in flight and for rate limits, by name. Omitted if there are no clients. */
   readonly inFlight?: InFlight | undefined;
+  /** The DPoP proofs that were used, in all threads. Omitted if there are no clients. */
+  readonly usedProofs?: UsedProofs | undefined;
   readonly arrivalTimes?: ((limit: string) => ArrivalTimes) | undefined;
   /** Undefined if tracing is off. */
   readonly tracing?: Tracing | undefined;

@@ -299,7 +299,11 @@ function verifierFor(
     })),
     remote: trusted
       .filter((each) => !isKeyed(each))
-      .map(({ clockSkew, ...each }) => ({ ...each, clockSkewMs: clockSkew })),
+      .map(({ clockSkew, proof = rest.proof, ...each }) => ({
+        ...each,
+        proof,
+        clockSkewMs: clockSkew,
+      })),
     needed: neededClaims(configuration),
   };
   const observeCheck: ObserveCheck = (kind, name) =>
@@ -307,7 +311,9 @@ function verifierFor(
   const trustedKeys: Pick<TrustedKeys, "open"> = {
     open: (issuer, changed) => options.trustedKeys.open(issuer, changed, trustedKeyFiles),
   };
-  const outside = { observeCheck, keys, trustedKeys, revocations, clock, log, keysChanged };
+  const { usedProofs, rememberProof } = options;
+  const watched = { revocations, usedProofs, rememberProof, keysChanged };
+  const outside = { observeCheck, keys, trustedKeys, ...watched, clock, log };
   return reuseOrLease(before, settings, () => new TokenVerifier({ ...settings, ...outside }));
 }
 

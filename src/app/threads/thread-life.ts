@@ -216,6 +216,7 @@ export class ThreadLife {
       publish: (revocations) => this.#options.publish(revocations),
       settleRates: async (spendings) => this.#options.settleRates?.(spendings),
       settleConcurrency: async (counts) => this.#options.settleConcurrency?.(counts),
+      rememberProof: async (...used) => this.#options.rememberProof?.(...used),
       listening: (address, port) => {
         this.#listens = true;
         this.#listening.resolve({ address, port });

@@ -5,12 +5,19 @@ import type { IssuerState, Reloaded } from "../../core/status.ts";
 import type { RecentEvents } from "../../core/recent.ts";
 import type { LoginService, SignIns } from "../../core/login.ts";
 import type { PublishRevocations, RevocationNews } from "../../core/revocation.ts";
-import type { SettleConcurrency, SettleRates, SharedLimits } from "../../core/shared-parts.ts";
+import type {
+  RememberProof,
+  SettleConcurrency,
+  SettleRates,
+  SharedLimits,
+} from "../../core/shared-parts.ts";
 import { systemClock, timeOfAllThreads } from "../../lib/clock.ts";
 import { createResponseIds } from "../../lib/http/response-ids.ts";
 import type { SharedCounts } from "../../lib/async/shared-counts.ts";
 import { expose, NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
 import { attachInFlight } from "../../policy/concurrency/concurrency-limiter.ts";
+import { withTimeout } from "../../lib/async/with-timeout.ts";
+import { type ProofMemory, UsedProofs } from "../../tokens/proofs/proof-memory.ts";
 import { attachSharedTimes, type SharedTimes } from "../../policy/rates/rate-limiter.ts";
 import { MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { ConnectionCounts } from "../../server/listener/open-connections.ts";
@@ -80,6 +87,8 @@ export interface ThreadPlacement {
   readonly inFlight: SharedCounts;
   /** Shared memory in which all threads count the use of rate limits. */
   readonly arrivalTimes: SharedTimes;
+  /** Shared memory in which all threads remember DPoP proofs. */
+  readonly proofs: ProofMemory;
   /** Shared memory in which all threads record how much time clients use. */
   readonly usage: SharedArrayBuffer;
   /** Shared memory in which all threads count the log lines that wait for the main thread. */
@@ -109,6 +118,7 @@ export type MainApi = {
   readonly publish: PublishRevocations;
   readonly settleRates: SettleRates;
   readonly settleConcurrency: SettleConcurrency;
+  readonly rememberProof: RememberProof;
   /** Reports that the thread accepts clients from now on. */
   readonly listening: (address: string, port: number) => void;
   /** Reports whether all files that the thread rereads itself are valid. */
@@ -174,15 +184,24 @@ function settlingThrough(main: RpcClient<MainApi>, { shared }: Configuration): S
     ...(shares.has("concurrency") && {
       settleConcurrency: (each) => main.call("settleConcurrency", each),
     }),
+    ...(shares.has("proofs") && {
+      rememberProof: (name, forMs) =>
+        withTimeout(
+          main.call("rememberProof", name, forMs).catch(() => undefined),
+          shared?.timeout ?? 0,
+          undefined,
+        ),
+    }),
   };
 }
 
 /** Attaches the counts that all threads share. */
-function countsOf({ connections, inFlight, arrivalTimes, index }: ThreadData) {
+function countsOf({ connections, inFlight, arrivalTimes, proofs, index }: ThreadData) {
   return {
     connections: new ConnectionCounts(connections, index),
     inFlight: attachInFlight(inFlight, index),
     arrivalTimes: attachSharedTimes(arrivalTimes, timeOfAllThreads()),
+    usedProofs: new UsedProofs(proofs),
   };
 }
 

@@ -4,6 +4,7 @@ import type { Metrics } from "../../observe/metrics/metrics.ts";
 import { type MetricObjects, totalsOf } from "../../observe/metrics/series.ts";
 import { createSharedCounts } from "../../lib/async/shared-counts.ts";
 import { IN_FLIGHT_TABLE } from "../../policy/concurrency/concurrency-limiter.ts";
+import { createProofMemory } from "../../tokens/proofs/proof-memory.ts";
 import { createSharedTimes } from "../../policy/rates/rate-limiter.ts";
 import { CONNECTION_TABLE } from "../../server/listener/open-connections.ts";
 import { usageMemory } from "../../server/listener/reading/reading-client.ts";
@@ -96,6 +97,7 @@ function commonMemory(count: number) {
     connections: createSharedCounts(count, CONNECTION_TABLE),
     inFlight: createSharedCounts(count, IN_FLIGHT_TABLE),
     arrivalTimes: createSharedTimes(),
+    proofs: createProofMemory(count, Date.now()),
     usage: usageMemory(count),
     backlog: logBacklogMemory(count),
   };

@@ -155,6 +155,10 @@ function browserProblems({ whole }: Written): PathProblem[] {
     const message = "must not be false with browser: signing out would end no token";
     problems.push({ path: ["tokens", "revocation", "logout"], message });
   }
+  if (textAt(whole, "tokens", "proof") === "require") {
+    const message = "must not be require with browser: a cookie proves no possession of a key";
+    problems.push({ path: ["tokens", "proof"], message });
+  }
   return problems;
 }
 

@@ -14,7 +14,8 @@ import {
 } from "../fields.ts";
 import { REVOCATION_KEYS } from "../../core/revocation.ts";
 import { ASYMMETRIC_ALGORITHMS, SIGNING_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
-import { issuerProblems, trusted } from "./trusted-section.ts";
+import { PROOF_RULES } from "../../core/request/token-verifier.ts";
+import { issuerProblems, PROOF, trusted } from "./trusted-section.ts";
 import { ASSERTION_HEADER, isOwnRequestHeader } from "../../upstream/headers/header-names.ts";
 import { mappingAt, OWN_ISSUER, type PathProblem, textAt, type Written } from "../written.ts";
 
@@ -105,6 +106,7 @@ function tokensSection() {
     revocation: revocationSection(),
     streams: streamsSection(),
     assertion: assertionSection(),
+    proof: z.enum(PROOF_RULES).default("refuse").describe(PROOF),
     trusted: z.array(trusted()).default([]).describe("Other issuers whose tokens are accepted"),
     maxBytes: size({ min: 256, max: 1024 ** 2 })
       .prefault("8KiB")

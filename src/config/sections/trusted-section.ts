@@ -14,6 +14,7 @@ import {
   remoteUrl,
   text,
 } from "../fields.ts";
+import { PROOF_RULES } from "../../core/request/token-verifier.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
 import { TOKEN_CHECKS, type TokenCheckName } from "../../tokens/remote/token-check-kinds.ts";
 import type { KeySetAddress, TrustedIssuer } from "../../tokens/trusted/trusted-keys.ts";
@@ -47,6 +48,9 @@ function jwks() {
     })
     .transform((written) => (typeof written === "string" ? { url: written } : written));
 }
+
+export const PROOF =
+  "What happens to tokens that are bound to a key of the client (cnf): refuse; accept with a proof, by DPoP or the TLS certificate; require also refuses all others";
 
 function audience() {
   return z
@@ -103,12 +107,13 @@ function writtenIssuer() {
       .prefault("60s")
       .describe("Tolerated difference between the issuer's clock and this one"),
     ...claimsOfIssuer(),
+    proof: z.enum(PROOF_RULES).exactOptional().describe(`${PROOF}. Default: tokens.proof`),
   });
 }
 
 type WrittenIssuer = z.output<ReturnType<typeof writtenIssuer>>;
 
-type Common = Pick<WrittenIssuer, "issuer" | "clockSkew" | "claims">;
+type Common = Pick<WrittenIssuer, "issuer" | "clockSkew" | "claims" | "proof">;
 
 /** Without the settings of a server that verifies tokens. */
 type Unchecked = { readonly [Kind in TokenCheckName]?: undefined };
@@ -139,13 +144,13 @@ function isUnchecked(written: WrittenIssuer): written is WrittenIssuer & Uncheck
 function askedIssuer(written: WrittenIssuer, context: z.RefinementCtx<WrittenIssuer>): AskedIssuer {
   const kinds = TOKEN_CHECKS.filter((each) => written[each] !== undefined);
   const [kind = "introspection", ...otherKinds] = kinds;
-  const { issuer, clockSkew, claims, audience: wanted, discovery, ...others } = written;
+  const { issuer, clockSkew, claims, audience: wanted, discovery, proof, ...others } = written;
   const unfit = Object.keys(others).filter((key) => !TOKEN_CHECKS.some((each) => each === key));
   const misfits = [
     ...unfit,
     ...(discovery ? ["discovery"] : []),
     ...otherKinds,
-    ...(["audience", "claims"] as const).filter(
+    ...(["audience", "claims", "proof"] as const).filter(
       (key) => written[key] !== undefined && !FITTING[kind].includes(key),
     ),
   ];
@@ -157,6 +162,7 @@ function askedIssuer(written: WrittenIssuer, context: z.RefinementCtx<WrittenIss
     clockSkew,
     ...(claims === undefined ? {} : { claims }),
     ...(wanted === undefined ? {} : { audience: wanted }),
+    ...(proof === undefined ? {} : { proof }),
     [kind]: written[kind],
   };
 }
@@ -215,9 +221,9 @@ function tokenChecks() {
 }
 
 /** The other keys of an issuer that fit each kind. */
-const FITTING: Readonly<Record<TokenCheckName, readonly ("audience" | "claims")[]>> = {
-  introspection: ["audience", "claims"],
-  // The API server decides about audiences and names.
+const FITTING: Readonly<Record<TokenCheckName, readonly ("audience" | "claims" | "proof")[]>> = {
+  introspection: ["audience", "claims", "proof"],
+  // The API server decides about audiences and names, and knows nothing of bound tokens.
   tokenReview: [],
 };
 

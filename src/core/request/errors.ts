@@ -268,6 +268,8 @@ interface ErrorDetails {
    * enables it.
    */
   readonly description?: string | undefined;
+  /** What was wrong with the proof, for the DPoP challenge: a nonce was missing, or anything else. */
+  readonly dpop?: { readonly nonce: string } | "invalid" | undefined;
   /** The cause, for the log and the metrics only; never sent to the client. */
   readonly reason?: Reason;
   readonly cause?: unknown;
@@ -282,6 +284,7 @@ export class GateError extends Error {
   readonly allow: string | undefined;
   readonly scope: string | undefined;
   readonly description: string | undefined;
+  readonly dpop: ErrorDetails["dpop"];
   readonly reason: Reason | undefined;
   readonly exceeded: string | undefined;
 
@@ -300,6 +303,7 @@ export class GateError extends Error {
     this.allow = details.allow;
     this.scope = details.scope;
     this.description = details.description;
+    this.dpop = details.dpop;
     this.reason = details.reason;
     this.exceeded = details.exceeded;
   }

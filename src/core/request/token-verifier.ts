@@ -1,5 +1,5 @@
 import type { RevocationKindName } from "../revocation.ts";
-import type { Identity } from "./identity.ts";
+import type { BoundToken, Identity, IdentityClaims } from "./identity.ts";
 
 /** Why a token was refused: for the log and the metrics, never for the client. */
 export const TOKEN_REFUSAL_REASONS = [
@@ -18,6 +18,12 @@ export const TOKEN_REFUSAL_REASONS = [
   "type",
   "revoked",
   "inactive",
+  "unbound",
+  "proof_missing",
+  "proof_invalid",
+  "proof_nonce",
+  "proof_replayed",
+  "proof_memory",
 ] as const;
 export type TokenRefusalReason = (typeof TOKEN_REFUSAL_REASONS)[number];
 
@@ -31,8 +37,13 @@ export const TOKEN_STEPS = [
   "key",
   "signature",
   "revocation",
+  "proof",
 ] as const;
 export type TokenStep = (typeof TOKEN_STEPS)[number];
+
+/** What happens to tokens that are bound to a key of the client: `require` also refuses those that are not. */
+export const PROOF_RULES = ["refuse", "accept", "require"] as const;
+export type ProofRule = (typeof PROOF_RULES)[number];
 
 /** The conditions that tokens of one issuer must satisfy. */
 export interface Expectations {
@@ -51,6 +62,8 @@ export interface Expectations {
   readonly types?: readonly string[] | undefined;
   /** The claims that contain subject and groups. Default: `sub`, `groups`. */
   readonly mapping?: ClaimMapping | undefined;
+  /** Default: `refuse`. */
+  readonly proof?: ProofRule | undefined;
 }
 
 /** The claims that an issuer uses instead of `sub` and `groups`. */
@@ -72,10 +85,12 @@ export interface TokenRefusal {
   readonly reason: TokenRefusalReason | "missing" | "multiple" | "keys_unusable";
   /** What is wrong with the form of the token, in words for operators. */
   readonly detail?: string;
+  /** For the DPoP challenge: a new nonce, or that the proof is at fault (RFC 9449 §7.1, §9). */
+  readonly dpop?: { readonly nonce: string } | "invalid";
   /** The conditions that its claims were checked against. */
   readonly expected?: Expectations;
-  /** The caller of a token that is valid except that it was revoked, and the kind of revocation. */
-  readonly revoked?: { readonly caller: Identity; readonly by: RevocationKindName };
+  /** The caller of a token that is valid except that it was revoked, unless it is bound; and the kind of revocation. */
+  readonly revoked?: { readonly caller: Identity | undefined; readonly by: RevocationKindName };
 }
 
 /** What a verification does, recorded for `explain`. */
@@ -96,7 +111,7 @@ export type AskedRevocation =
   | { readonly unasked: string };
 
 /** Asks the running proxy whether it revokes a token. Never rejects. */
-export type AskRevocation = (caller: Identity) => Promise<AskedRevocation>;
+export type AskRevocation = (caller: IdentityClaims) => Promise<AskedRevocation>;
 
 export interface QueriedServer {
   readonly issuer: string;
@@ -117,6 +132,8 @@ export function keysUnusable(trace: VerificationTrace | undefined): TokenRefusal
 
 /** The verified caller, or the refusal. */
 export type TokenVerdict = Identity | TokenRefusal;
+/** The same before the proof of a bound token was checked. */
+export type UnprovenVerdict = TokenVerdict | BoundToken;
 
 /** The client of a verification, and facts about it for the metrics. */
 export interface VerificationNotes {

@@ -1,7 +1,7 @@
 import type { Endpoint, Gate } from "./gate.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import { Identity } from "../../core/request/identity.ts";
+import { BoundToken, Identity } from "../../core/request/identity.ts";
 import { type AuthReason, type AuthResult, isAuthReason } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
@@ -10,14 +10,15 @@ import {
   keysUnusable,
   type TokenRefusal,
   type TokenVerdict,
+  type UnprovenVerdict,
   type VerificationNotes,
   type VerificationTrace,
 } from "../../core/request/token-verifier.ts";
 import type { ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
 import type { RateLimit, RateVerdict } from "../../policy/rates/rate-limiter.ts";
 import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
-import { comesFromAnotherSite } from "./own-origin.ts";
-import { bearerToken, refusalDescription, tokenIn } from "./request-token.ts";
+import { comesFromAnotherSite, proofIn } from "./own-origin.ts";
+import { bearerToken, hasDpopScheme, refusalDescription, tokenIn } from "./request-token.ts";
 import type { IncomingRequest, UpgradeRequest } from "../../core/request/http-message.ts";
 import { admitsSpelling, pathReadings } from "../../lib/http/path/canonical-path.ts";
 import { ambiguous } from "./intake.ts";
@@ -148,6 +149,7 @@ export function denialOf({ code, reason }: GateError): AuthReason | undefined {
   return errorRow(code).deniesCaller === true && isAuthReason(reason) ? reason : undefined;
 }
 
+const UNBOUND: TokenRefusal = { step: "proof", reason: "unbound" };
 const UNDECIDED = new GateError("internal");
 const TOO_LARGE = new GateError("body_too_large", { reason: "body_too_large" });
 
@@ -159,6 +161,8 @@ export class Decision implements VerificationNotes {
   readonly #context: DecisionContext;
   /** Whether the caller has sent an API key. */
   #isKey = false;
+  /** Whether the token comes with the scheme of tokens that need a proof. */
+  #isDpop = false;
   /** The endpoint at the request's path, even if it refuses the request. */
   endpoint: Endpoint | undefined;
   /** Whether a route was looked up; false for Sallyport's own endpoints. */
@@ -213,21 +217,38 @@ export class Decision implements VerificationNotes {
     }
     const { auth, tokenFrom: places } = endpoint ?? this.route ?? gate.nowhere;
     if (auth === "none") return undefined;
-    const token = places === undefined ? bearerToken(request) : this.#tokenIn(places);
+    const takesDpop = gate.tokens.proofs !== undefined;
+    this.#isDpop = takesDpop && hasDpopScheme(request);
+    const token = places === undefined ? bearerToken(request, takesDpop) : this.#tokenIn(places);
     if (typeof token === "string") {
       this.trace?.passed.push("bearer");
-      return gate.tokens.verify(token, request.connection, this);
+      const verdict = gate.tokens.verify(token, request.connection, this);
+      return verdict instanceof Promise ? verdict.then(this.#proven) : this.#proven(verdict);
     }
-    if (token instanceof Identity) return token;
+    if (!("reason" in token)) return this.#proven(token);
     return auth === "optional" && token.reason === "missing" ? undefined : token;
   }
 
+  /** Returns the caller of a token, if the request has the proof that it needs. */
+  readonly #proven = (verdict: UnprovenVerdict): TokenVerdict | Promise<TokenVerdict> => {
+    const { gate, accepted, decision, dryRun = false } = this.#context;
+    const { proofs } = gate.tokens;
+    if (!(verdict instanceof BoundToken)) {
+      return this.#isDpop && verdict instanceof Identity ? UNBOUND : verdict;
+    }
+    if (proofs === undefined) return { step: "claims", reason: "sender_constrained" };
+    const earlier = accepted ?? decision?.identity;
+    const isDpop = this.#isDpop;
+    return proofs.prove(verdict, { ...proofIn(this.request), isDpop, earlier, dryRun });
+  };
+
   /** Returns the token, or what an API key says. @throws GateError `cross_site` if another site's page may have had the browser send a cookie. */
-  #tokenIn(places: TokenPlaces): string | TokenVerdict {
+  #tokenIn(places: TokenPlaces): string | UnprovenVerdict {
     const { gate, upgrade } = this.#context;
     const { request } = this;
-    const found = tokenIn(request, places);
+    const found = tokenIn(request, places, gate.tokens.proofs !== undefined);
     if (!("token" in found)) return found;
+    this.#isDpop &&= found.place === places.authorization || "apiKey" in found.place;
     const isSwitching = upgrade !== undefined;
     if ("cookie" in found.place && comesFromAnotherSite(request, isSwitching, gate.cors)) {
       throw new GateError("cross_site", { reason: "cross_site" });
@@ -241,6 +262,7 @@ export class Decision implements VerificationNotes {
   /** Decides about the caller, and whether they may make the request. @throws GateError */
   admit(verdict: TokenVerdict | undefined): Decision | Promise<Decision> {
     const hasCaller = verdict === undefined || verdict instanceof Identity;
+    if (verdict instanceof Identity && verdict.bound) this.trace?.passed.push("proof");
     this.identity = hasCaller ? verdict : this.#callerDespite(verdict);
     const result = verdict === undefined ? "skipped" : "allowed";
     if (this.endpoint !== undefined) {
@@ -288,16 +310,16 @@ export class Decision implements VerificationNotes {
 
   /** The caller of a token that was refused, if it is accepted here. @throws GateError `unauthenticated` or `invalid_token`. */
   #callerDespite(refusal: TokenRefusal): Identity {
-    const { reason, revoked } = refusal;
+    const { reason, revoked, dpop } = refusal;
     const { accepted, gate } = this.#context;
-    if (revoked !== undefined && this.endpoint?.acceptsRevoked === true) return revoked.caller;
+    if (revoked?.caller && this.endpoint?.acceptsRevoked === true) return revoked.caller;
     // A token has its end in itself; that of a key may have been set since.
     if (reason === "expired" && accepted !== undefined && !this.#isKey) return accepted;
     this.tokenRefusal = refusal;
     const scope = gate.metadata?.scopesFor(this.route);
     if (reason === "missing") throw new GateError("unauthenticated", { reason, scope });
     const description = gate.describesRefusals ? refusalDescription(refusal) : undefined;
-    throw new GateError("invalid_token", { reason, description, scope });
+    throw new GateError("invalid_token", { reason, description, scope, dpop });
   }
 
   /** Permits the request unless a limit or an unknown protocol refuses it. */

@@ -33,7 +33,7 @@ export interface Gate {
   findRoute(request: RouteQuery): Route | undefined;
   /** Where there is no route, a token is needed all the same. */
   readonly nowhere: { readonly auth: "required"; readonly tokenFrom: TokenPlaces | undefined };
-  readonly tokens: Pick<TokenVerifier, "verify">;
+  readonly tokens: Pick<TokenVerifier, "verify" | "proofs">;
   /** Undefined if there are none. */
   readonly apiKeys: Pick<ApiKeys, "verify"> | undefined;
   /** Whether clients are told why a token was refused. */

@@ -1,5 +1,6 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
+import type { ProofRequest } from "../../tokens/proofs/proofs.ts";
 import type { Cors } from "../endpoints/cors.ts";
 
 /** Whether a page of this very host has made a browser send a request: what a cookie alone does not show. */
@@ -90,4 +91,40 @@ function ownSchemes({ rawHeaders, connection }: GateRequest): readonly string[] 
   return (
     (another === undefined && Object.hasOwn(BY_REPORT, scheme) && BY_REPORT[scheme]) || ONLY_TLS
   );
+}
+
+/** Returns what a request brings to prove that its client has a key (RFC 9449 §4.3, RFC 8705 §3). */
+export function proofIn(
+  request: GateRequest,
+): Pick<ProofRequest, "sent" | "method" | "isTarget" | "certificate"> {
+  const { rawHeaders, method, connection } = request;
+  return {
+    sent: headerValues(rawHeaders, "dpop"),
+    method,
+    isTarget: (url) => isUrlOf(url, request),
+    certificate: connection.clientCertificate?.thumbprint,
+  };
+}
+
+/** The form of an URL whose host nobody can read otherwise, in its parts: the origin and the path. */
+const HTTP_URL = /^(https?:\/\/[\w.~:[\]-]+)(\/[^\\?#\s]*)?(?:[?#].*)?$/i;
+const UNRESERVED = /[\w.~-]/;
+
+/** Whether a URL is that of the request, whatever its query, after normalization by RFC 3986 §6.2.2 and §6.2.3. */
+function isUrlOf(url: string, request: GateRequest): boolean {
+  const { authority, path } = request;
+  for (const scheme of ownSchemes(request)) {
+    const own = `${scheme}//${authority}${path}`;
+    if (url === own || (normalized(url) ?? "") === normalized(own)) return true;
+  }
+  return false;
+}
+
+function normalized(url: string): string | undefined {
+  const [, origin = "", path = "/"] = HTTP_URL.exec(url) ?? [];
+  const decoded = path.replaceAll(/%([0-9a-f]{2})/gi, (escape, hex: string) => {
+    const character = String.fromCharCode(Number.parseInt(hex, 16));
+    return UNRESERVED.test(character) ? character : escape.toUpperCase();
+  });
+  return URL.canParse(origin + decoded) ? new URL(origin + decoded).href : undefined;
 }

@@ -226,6 +226,7 @@ export class Pipeline {
     const refusal = errorAnswer(error, id, context.requestId, {
       realm: context.rules.realm,
       resourceMetadata: transfer.resourceMetadata,
+      dpopAlgorithms: context.gate.tokens.proofs?.algorithms,
     });
     const { question } = transfer;
     const page = context.gate.sessions?.pageOf(refusal, error, context);

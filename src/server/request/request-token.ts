@@ -31,8 +31,19 @@ interface FoundToken {
   readonly place: TokenPlace;
 }
 
-/** Returns the bearer token of a request (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1), or why there is none. */
-export function bearerToken(request: GateRequest): string | TokenRefusal {
+const DPOP_SCHEME = /^dpop(?: |$)/i;
+
+/** Whether a request has the scheme of tokens that come with a proof (RFC 9449 §7.1). */
+export function hasDpopScheme({ authorization }: GateRequest): boolean {
+  return authorization !== undefined && DPOP_SCHEME.test(authorization);
+}
+
+/**
+ * Returns the bearer token of a request (RFC 6750 §2.1; the scheme in any case, RFC 9110 §11.1), or why there is none.
+ *
+ * @param takesDpop whether the scheme `DPoP` counts, too.
+ */
+export function bearerToken(request: GateRequest, takesDpop = false): string | TokenRefusal {
   const { authorization, authorizations } = request;
   if (authorization === undefined) return MISSING;
   if (authorizations > 1) return MULTIPLE;
@@ -41,7 +52,12 @@ export function bearerToken(request: GateRequest): string | TokenRefusal {
     authorization.startsWith(USUAL_SCHEME) ||
     authorization.slice(0, length).toLowerCase() === SCHEME;
   // `Bearer` without a token is malformed; any other scheme counts as no token.
-  if (!isBearer) return authorization.toLowerCase() === "bearer" ? EMPTY : MISSING;
+  if (!isBearer) {
+    if (takesDpop && hasDpopScheme(request)) {
+      return authorization.replace(/^dpop */i, "") || EMPTY;
+    }
+    return authorization.toLowerCase() === "bearer" ? EMPTY : MISSING;
+  }
   return authorization.slice(length).replace(/^ +/, "");
 }
 
@@ -49,13 +65,17 @@ export function bearerToken(request: GateRequest): string | TokenRefusal {
  * Returns the token of a request on a route that lists the places of tokens. Values are used unchanged, so that a token
  * has one spelling in each place. Tokens in two places are refused, because it would be unclear who is calling.
  */
-export function tokenIn(request: GateRequest, places: TokenPlaces): FoundToken | TokenRefusal {
+export function tokenIn(
+  request: GateRequest,
+  places: TokenPlaces,
+  takesDpop = false,
+): FoundToken | TokenRefusal {
   const { list, authorization, keysInAuthorization } = places;
   const usual = [authorization, keysInAuthorization].filter((place) => place !== undefined);
   const looked = places.mayBeElsewhere(request) ? list : usual;
   let found: FoundToken | TokenRefusal | undefined;
   for (const place of looked) {
-    const tokens = tokensAt(request, place, places);
+    const tokens = tokensAt(request, place, places, takesDpop);
     if ("reason" in tokens) {
       if (tokens === MISSING) continue;
       return tokens;
@@ -76,9 +96,10 @@ export function tokenIn(request: GateRequest, places: TokenPlaces): FoundToken |
 export function tokenOf(
   request: GateRequest,
   places: TokenPlaces | undefined,
+  takesDpop: boolean,
 ): FoundToken | TokenRefusal {
-  if (places !== undefined) return tokenIn(request, places);
-  const token = bearerToken(request);
+  if (places !== undefined) return tokenIn(request, places, takesDpop);
+  const token = bearerToken(request, takesDpop);
   return typeof token === "string" ? { token, place: { header: "Authorization" } } : token;
 }
 
@@ -87,6 +108,7 @@ function tokensAt(
   request: GateRequest,
   place: TokenPlace,
   { authorization, keysInAuthorization }: TokenPlaces,
+  takesDpop: boolean,
 ): readonly string[] | TokenRefusal {
   const { rawHeaders, query } = request;
   if ("query" in place) return queryValues(query, place.query);
@@ -100,7 +122,7 @@ function tokensAt(
   if (header.toLowerCase() !== AUTHORIZATION) {
     return headerValues(rawHeaders, header.toLowerCase()).map(withoutScheme);
   }
-  const token = bearerToken(request);
+  const token = bearerToken(request, takesDpop);
   if (typeof token !== "string") return token;
   if (authorization === undefined || keysInAuthorization === undefined) return [token];
   // Both may be here: each takes its own.
@@ -139,6 +161,12 @@ const DESCRIPTIONS: Readonly<Record<TokenRefusal["reason"], string | undefined>>
   type: "The type of the token is not accepted",
   revoked: "The token was revoked",
   inactive: "The token is not active",
+  unbound: "The token is not bound to a key",
+  proof_missing: "The token is bound to a key, and the request does not prove to have it",
+  proof_invalid: "The proof is not valid",
+  proof_nonce: "The proof needs a current nonce",
+  proof_replayed: "The proof was used before",
+  proof_memory: "No more proofs can be remembered at the moment",
   multiple: "There is more than one token",
   // A request without a token gets a challenge without an error; if the token cannot be verified, the response is 503.
   missing: undefined,

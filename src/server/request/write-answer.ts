@@ -49,6 +49,8 @@ interface ChallengeParameters {
   readonly realm: string;
   /** The address of the protected resource metadata (RFC 9728 §5.1). */
   readonly resourceMetadata?: string | undefined;
+  /** The algorithms of proofs; undefined if none counts (RFC 9449 §7.1). */
+  readonly dpopAlgorithms?: string | undefined;
 }
 
 /** Makes the answer for an error, by the table of errors. */
@@ -61,6 +63,10 @@ export function errorAnswer(
   const row = errorRow(error.code);
   const extra: string[] = [];
   if (row.challenge) extra.push("WWW-Authenticate", challenge(error, said));
+  if (row.challenge && said.dpopAlgorithms !== undefined) {
+    extra.push("WWW-Authenticate", dpopChallenge(error, said));
+  }
+  if (typeof error.dpop === "object") extra.push("DPoP-Nonce", error.dpop.nonce);
   if (row.proxyStatus !== undefined) {
     extra.push("Proxy-Status", `${PRODUCT}; error=${row.proxyStatus}`);
   }
@@ -71,18 +77,38 @@ export function errorAnswer(
   return envelopeAnswer(row.status, envelope, { requestId, extra, close: row.close === true });
 }
 
-/** Has no `error` if no token was sent (RFC 6750 §3). */
-function challenge(
-  { code, scope, description }: GateError,
-  { realm, resourceMetadata }: ChallengeParameters,
+/** Has no `error` if no token was sent (RFC 6750 §3), or if another challenge says it. */
+function challenge(error: GateError, { realm, resourceMetadata }: ChallengeParameters): string {
+  const { bearerError } = errorRow(error.code);
+  const code = error.dpop === undefined ? bearerError : undefined;
+  return `Bearer realm="${realm}"${challengeFields(error, code, resourceMetadata)}`;
+}
+
+/** The challenge to prove the possession of a key (RFC 9449 §7.1, §9). */
+function dpopChallenge(
+  error: GateError,
+  { dpopAlgorithms, resourceMetadata }: ChallengeParameters,
 ): string {
-  const { bearerError } = errorRow(code);
-  const error = bearerError === undefined ? "" : `, error="${bearerError}"`;
-  const needed = scope === undefined ? "" : `, scope="${scope}"`;
-  const described = description === undefined ? "" : `, error_description="${description}"`;
-  const metadata =
-    resourceMetadata === undefined ? "" : `, resource_metadata="${resourceMetadata}"`;
-  return `Bearer realm="${realm}"${error}${described}${needed}${metadata}`;
+  const { dpop, code } = error;
+  const proofError = typeof dpop === "object" ? "use_dpop_nonce" : "invalid_dpop_proof";
+  const name = dpop === undefined ? errorRow(code).bearerError : proofError;
+  return `DPoP algs="${dpopAlgorithms}"${challengeFields(error, name, resourceMetadata)}`;
+}
+
+function challengeFields(
+  { scope, description }: GateError,
+  error: string | undefined,
+  resourceMetadata: string | undefined,
+): string {
+  const written = [
+    ["error", error],
+    ["error_description", error && description],
+    ["scope", scope],
+    ["resource_metadata", resourceMetadata],
+  ];
+  return written
+    .map(([name, value]) => (value === undefined ? "" : `, ${name}="${value}"`))
+    .join("");
 }
 
 /** Fields about the body, which the answer to a gRPC call does not have. */

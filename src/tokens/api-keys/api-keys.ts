@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from "node:crypto";
-import { type Identity, mintIdentity } from "../../core/request/identity.ts";
-import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
+import type { IdentityClaims } from "../../core/request/identity.ts";
+import type { TokenRefusal, UnprovenVerdict } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { RevocationList } from "../revocation/revocation-list.ts";
 import { VerifiedToken } from "../verify/verified-token.ts";
@@ -42,13 +42,13 @@ export class ApiKeys {
         {
           digest: Buffer.from(row.hash, "hex"),
           disabled: row.disabled,
-          verified: new VerifiedToken(identityOf(row), undefined),
+          verified: new VerifiedToken(claimsOf(row), row.hash, undefined),
         },
       ]),
     );
   }
 
-  verify(key: string): TokenVerdict {
+  verify(key: string): UnprovenVerdict {
     const [, id = ""] = FORM.exec(key) ?? [];
     if (id === "") return MALFORMED;
     const known = this.#known.get(id);
@@ -61,8 +61,14 @@ export class ApiKeys {
   }
 }
 
-function identityOf({ name, subject, groups, scopes, expires = NEVER_MS }: ApiKeyRow): Identity {
-  return mintIdentity({
+function claimsOf({
+  name,
+  subject,
+  groups,
+  scopes,
+  expires = NEVER_MS,
+}: ApiKeyRow): IdentityClaims {
+  return {
     subject,
     groups,
     scopes,
@@ -70,5 +76,5 @@ function identityOf({ name, subject, groups, scopes, expires = NEVER_MS }: ApiKe
     expiresAt: Math.floor(expires / 1_000),
     acceptedUntil: expires,
     claims: new Map([[API_KEY_CLAIM, name]]),
-  });
+  };
 }

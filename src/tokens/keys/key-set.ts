@@ -13,7 +13,8 @@ export interface JwkSet {
 
 /** Maximum number of keys in a set; parsing an RSA key takes 0.3 ms. */
 const MAX_KEYS = 100;
-const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
+/** Members of a JWK that are secret (RFC 7518 §6). */
+export const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
 
 /**
  * Parses a JWK Set (RFC 7517 §5) of another issuer. Returns the public signature keys that work with one of the

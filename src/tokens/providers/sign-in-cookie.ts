@@ -1,8 +1,8 @@
-import { hkdfSync, type KeyObject } from "node:crypto";
 import { compactDecrypt } from "jose/jwe/compact/decrypt";
 import { CompactEncrypt } from "jose/jwe/compact/encrypt";
 import { SIGN_IN_SECONDS } from "../../core/login.ts";
 import { GateError } from "../../core/request/errors.ts";
+import { derivedKey } from "../keys/derived-key.ts";
 import type { KeyRing, SigningKeys } from "../keys/key-ring.ts";
 import type { SignInSecrets } from "./openid-provider.ts";
 
@@ -20,19 +20,7 @@ export interface PendingSignIn extends SignInSecrets {
 /** The keys that sign, and all that have signed. */
 export type SealingKeys = Pick<SigningKeys, "signing"> & { readonly ring: KeyRing };
 
-const derived = new WeakMap<KeyObject, Uint8Array>();
-
-/** Returns the key that encrypts, from one that signs (RFC 5869): every replica has that, and it outlives a restart. */
-function sealingKey(key: KeyObject): Uint8Array {
-  let known = derived.get(key);
-  if (known === undefined) {
-    const secret =
-      key.type === "secret" ? key.export() : key.export({ type: "pkcs8", format: "der" });
-    known = new Uint8Array(hkdfSync("sha256", secret, "", "sallyport sign-in cookie", 32));
-    derived.set(key, known);
-  }
-  return known;
-}
+const PURPOSE = "sign-in cookie";
 
 /** Encrypts a sign-in, as a JWE. @throws GateError `keys_unusable` if there is no usable key. */
 export async function sealSignIn(
@@ -44,7 +32,7 @@ export async function sealSignIn(
   const exp = Math.floor(nowMs / 1_000) + SIGN_IN_SECONDS;
   return new CompactEncrypt(Buffer.from(JSON.stringify({ ...pending, exp })))
     .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: signing.kid })
-    .encrypt(sealingKey(signing.key));
+    .encrypt(derivedKey(signing.key, PURPOSE));
 }
 
 /** Decrypts a sign-in; undefined if it is not one of ours, or took too long. */
@@ -59,7 +47,7 @@ export async function openSignIn(
       ({ kid }) => {
         const own = ring.find((each) => each.kid === kid && each.key.type !== "public");
         if (own === undefined) throw new Error("no key of ours");
-        return sealingKey(own.key);
+        return derivedKey(own.key, PURPOSE);
       },
       { keyManagementAlgorithms: ["dir"], contentEncryptionAlgorithms: ["A256GCM"] },
     );

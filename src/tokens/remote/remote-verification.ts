@@ -273,6 +273,7 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
     skewMs: clockSkewMs,
     issuedAheadMs: clockSkewMs,
     mapping: claims,
+    proof: each.proof,
     audiences: audience === undefined ? "any" : [audience].flat(),
     questions: new FairQuestions({ atOnce: AT_ONCE, most: 256, mostOfClient: 64 }),
     label,

@@ -1,7 +1,8 @@
 import type { RemoteCheckObserver, RemoteProbe } from "../../core/remote-check.ts";
-import type { ClaimMapping } from "../../core/request/token-verifier.ts";
+import type { ClaimMapping, ProofRule } from "../../core/request/token-verifier.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { keysOf } from "../../lib/keys-of.ts";
+import { confirmationIn } from "../verify/claims.ts";
 import { tokenReview } from "./token-review.ts";
 import type { RemoteAnswer, RemoteQuestion } from "../../lib/http/remote-request.ts";
 import { RemoteError } from "../../lib/text/error-code.ts";
@@ -45,14 +46,15 @@ function formEncoded(text: string): string {
   return new URLSearchParams([["", text]]).toString().slice(1);
 }
 
-/** Returns the claims of an active bearer token, else undefined. */
+/** Returns the claims of an active token of a known type, else undefined. */
 function claimsIn(text: string): RemoteClaims | undefined {
   const answer = jsonObjectIn(text);
   const { active, token_type: type } = answer ?? {};
   if (typeof active !== "boolean")
     throw new RemoteError("the answer is not an introspection response");
-  const bearer = type === undefined || (typeof type === "string" && /^bearer$/i.test(type));
-  return active && bearer ? answer : undefined;
+  const name = typeof type === "string" ? type.toLowerCase() : type;
+  const bound = name === "dpop" && confirmationIn(answer?.["cnf"])?.jkt !== undefined;
+  return active && (name === undefined || name === "bearer" || bound) ? answer : undefined;
 }
 
 /** The kinds by the key of an issuer in `tokens.trusted`. Their settings are in `config/sections/trusted-section.ts`. */
@@ -90,6 +92,7 @@ export interface RemoteIssuer extends TokenCheckSettings {
   readonly audience?: string | readonly string[] | undefined;
   readonly clockSkewMs: number;
   readonly claims?: ClaimMapping | undefined;
+  readonly proof?: ProofRule | undefined;
 }
 
 /** Creates the observer for the check of an issuer. */

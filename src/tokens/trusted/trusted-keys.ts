@@ -6,7 +6,7 @@ import { Leased } from "../../lib/async/leased.ts";
 import { type JwkSet, type KeySource, readJwkSet } from "../keys/key-set.ts";
 import { TrustedKeyAddress } from "./trusted-key-address.ts";
 import { callEach } from "../../lib/async/isolation.ts";
-import type { ClaimMapping, Expectations } from "../../core/request/token-verifier.ts";
+import type { ClaimMapping, Expectations, ProofRule } from "../../core/request/token-verifier.ts";
 import type { SigningKeys } from "../keys/key-ring.ts";
 import type { OwnKeys } from "../keys/own-keys.ts";
 import { typeName } from "../verify/token-text.ts";
@@ -159,6 +159,7 @@ export interface TrustedIssuer {
   readonly types?: readonly string[] | undefined;
   /** The claims that hold subject and groups. */
   readonly claims?: ClaimMapping | undefined;
+  readonly proof?: ProofRule | undefined;
 }
 
 /** What a source of trusted keys needs. */
@@ -178,6 +179,8 @@ export interface IssuerOptions {
   readonly audience: string;
   readonly keys: SigningKeys | OwnKeys;
   readonly trusted?: readonly TrustedIssuer[];
+  /** What happens to bound tokens; the rule of a trusted issuer that has none of its own. Default: `refuse`. */
+  readonly proof?: ProofRule | undefined;
   /** The sources of the keys of trusted issuers, if they are shared. */
   readonly trustedKeys?: Pick<TrustedKeys, "open"> | undefined;
 }
@@ -194,7 +197,7 @@ const OWN_CLOCK_SKEW_MS = 60_000; // between the clocks of replicas, for `iat` o
  * name. Throws if two issuers have the same name.
  */
 export function knownIssuers(
-  { issuer, audience, keys, trusted = [], trustedKeys }: IssuerOptions,
+  { issuer, audience, keys, trusted = [], trustedKeys, proof }: IssuerOptions,
   context: TrustedKeysContext,
 ): ReadonlyMap<string, KnownIssuer> {
   const sources = trustedKeys ?? new TrustedKeys(context);
@@ -209,6 +212,7 @@ export function knownIssuers(
     audiences: [audience],
     skewMs: 0,
     issuedAheadMs: OWN_CLOCK_SKEW_MS,
+    proof,
     keys: own,
   });
   try {
@@ -223,6 +227,7 @@ export function knownIssuers(
         maxLifetimeMs: each.maxLifetimeMs,
         types: each.types?.map(typeName),
         mapping: each.claims,
+        proof: each.proof ?? proof,
         keys: sources.open(each, context.changed),
       });
     }

@@ -1,4 +1,9 @@
-import type { ClaimScalar, ClaimValue, IdentityClaims } from "../../core/request/identity.ts";
+import type {
+  ClaimScalar,
+  ClaimValue,
+  Confirmation,
+  IdentityClaims,
+} from "../../core/request/identity.ts";
 import type {
   ClaimMapping,
   Expectations,
@@ -22,14 +27,16 @@ export function readClaims(
   needed: NeededClaims = NO_CLAIMS,
 ): IdentityClaims | TokenRefusalReason {
   const { aud, exp, nbf, iat, jti, cnf } = payload;
-  const { audiences, skewMs, issuedAheadMs, maxLifetimeMs } = expected;
+  const { audiences, skewMs, issuedAheadMs, maxLifetimeMs, proof = "refuse" } = expected;
   const caller = callerOf(payload, expected.mapping);
   if (caller === undefined) return "malformed";
   if (nbf !== undefined && !isDate(nbf)) return "malformed";
   if (iat !== undefined && !isDate(iat)) return "malformed";
   if (exp !== undefined && !isDate(exp)) return "malformed";
-  // A client must also prove that it has the key (RFC 7800, RFC 8705, RFC 9449). Nothing here checks that.
-  if (cnf !== undefined) return "sender_constrained";
+  const bound = confirmationIn(cnf);
+  // A client must also prove that it has the key (RFC 7800, RFC 8705, RFC 9449).
+  if (cnf !== undefined && (bound === undefined || proof === "refuse")) return "sender_constrained";
+  if (bound === undefined && proof === "require") return "unbound";
   if (audiences !== "any" && !audiences.some((one) => isFor(aud, one))) return "audience";
   if (exp === undefined) return "no_expiry";
   const acceptedUntil = exp * 1000 + skewMs;
@@ -49,7 +56,24 @@ export function readClaims(
     issuedAt: iat,
     scopes: needed.scopes ? scopesOf(payload) : undefined,
     claims: needed.names.length === 0 ? undefined : keptClaims(payload, needed.names),
+    bound,
   };
+}
+
+/** The SHA-256 of something in base64url. */
+const DIGEST = /^[\w-]{43}$/;
+
+/** Returns what `cnf` binds a token to; undefined if there is nothing, or anything that is not checked here. */
+export function confirmationIn(cnf: unknown): Confirmation | undefined {
+  if (!isObject(cnf)) return undefined;
+  const { jkt, "x5t#S256": x5t, ...others } = cnf;
+  const isEmpty = jkt === undefined && x5t === undefined;
+  if (isEmpty || Object.keys(others).length > 0) return undefined;
+  return isDigest(jkt) && isDigest(x5t) ? { jkt, x5t } : undefined;
+}
+
+function isDigest(value: unknown): value is string | undefined {
+  return value === undefined || (typeof value === "string" && DIGEST.test(value));
 }
 
 const NO_CLAIMS: NeededClaims = { scopes: false, names: [] };

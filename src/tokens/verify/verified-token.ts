@@ -1,12 +1,20 @@
 import type { LRUCache } from "lru-cache";
-import type { ClaimScalar, Identity } from "../../core/request/identity.ts";
-import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
+import {
+  BoundToken,
+  type ClaimScalar,
+  Identity,
+  type IdentityClaims,
+  mintIdentity,
+} from "../../core/request/identity.ts";
+import type { TokenRefusal, UnprovenVerdict } from "../../core/request/token-verifier.ts";
 import type { RevocationList } from "../revocation/revocation-list.ts";
 import type { VerificationKey } from "../keys/key-set.ts";
 
 /** A verified token, and the key that verified it. */
 export class VerifiedToken {
-  readonly identity: Identity;
+  readonly claims: IdentityClaims;
+  /** The caller, who must give a proof if the token is bound. */
+  readonly caller: Identity | BoundToken;
   /** The current version of the key; undefined if another server has vouched for the token. */
   #key: VerificationKey | undefined;
   /**
@@ -18,11 +26,21 @@ export class VerifiedToken {
   #judgedIn = NaN;
   #fault: TokenRefusal | undefined;
 
-  /** @param until when to check the token again in any case, in milliseconds since the epoch. */
-  constructor(identity: Identity, key: VerificationKey | undefined, until = Infinity) {
-    this.identity = identity;
+  /**
+   * @param digest the SHA-256 of the token in base64url.
+   * @param until when to check the token again in any case, in milliseconds since the epoch.
+   */
+  constructor(
+    claims: IdentityClaims,
+    digest: string,
+    key: VerificationKey | undefined,
+    until = Infinity,
+  ) {
+    const { bound, acceptedUntil } = claims;
+    this.caller = bound ? new BoundToken(claims, bound, digest) : mintIdentity(claims);
+    this.claims = this.caller instanceof Identity ? this.caller : claims;
     this.#key = key;
-    this.until = Math.min(identity.acceptedUntil, key?.until ?? Infinity, until);
+    this.until = Math.min(acceptedUntil, key?.until ?? Infinity, until);
   }
 
   get key(): VerificationKey | undefined {
@@ -30,20 +48,20 @@ export class VerifiedToken {
   }
 
   /** The caller, unless the token is revoked. */
-  verdict(revocations: RevocationList): TokenVerdict {
+  verdict(revocations: RevocationList): UnprovenVerdict {
     if (this.#judgedIn !== revocations.version) {
       this.#judgedIn = revocations.version;
-      const { identity: caller } = this;
-      const by = revocations.covering(caller);
+      const by = revocations.covering(this.claims);
+      const caller = this.caller instanceof Identity ? this.caller : undefined;
       this.#fault = by && { step: "revocation", reason: "revoked", revoked: { caller, by } };
     }
-    return this.#fault ?? this.identity;
+    return this.#fault ?? this.caller;
   }
 
   /** Updates the key, whose expiry may have changed. */
   goOnWith(key: VerificationKey): void {
     this.#key = key;
-    this.until = Math.min(this.identity.acceptedUntil, key.until ?? Infinity);
+    this.until = Math.min(this.claims.acceptedUntil, key.until ?? Infinity);
   }
 }
 
@@ -59,8 +77,8 @@ const GROUP_BYTES = 36;
 const CLAIM_BYTES = 150;
 
 /** Estimates the memory of a cached token, in bytes. Measured: 17 KB for 200 groups of 25 characters. */
-export function bytesOf({ identity }: VerifiedToken): number {
-  const { subject, groups, scopes, claims } = identity;
+export function bytesOf(token: VerifiedToken): number {
+  const { subject, groups, scopes, claims } = token.claims;
   let bytes = ENTRY_BYTES + 2 * subject.length + listBytes(groups);
   if (scopes !== undefined) bytes += listBytes(scopes);
   for (const value of claims?.values() ?? []) {
@@ -88,11 +106,11 @@ export function keepProven(
 ): void {
   // Thousands of tokens share a few keys, so each key is looked up once.
   const successors = new Map<VerificationKey, VerificationKey | undefined>();
-  const successorOf = (identity: Identity, key: VerificationKey): VerificationKey | undefined => {
+  const successorOf = (issuer: string, key: VerificationKey): VerificationKey | undefined => {
     if (!successors.has(key)) {
       successors.set(
         key,
-        keysOf(identity.issuer)?.find((other) => isSame(key, other)),
+        keysOf(issuer)?.find((other) => isSame(key, other)),
       );
     }
     return successors.get(key);
@@ -100,7 +118,7 @@ export function keepProven(
   for (const [digest, token] of [...verified.entries()]) {
     // Another server has vouched for the token, not a key.
     if (token.key === undefined) continue;
-    const key = successorOf(token.identity, token.key);
+    const key = successorOf(token.claims.issuer, token.key);
     if (key === undefined) verified.delete(digest);
     else token.goOnWith(key);
   }

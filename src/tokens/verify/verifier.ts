@@ -1,13 +1,13 @@
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { Identity, type IdentityClaims, mintIdentity } from "../../core/request/identity.ts";
+import type { IdentityClaims } from "../../core/request/identity.ts";
 import { RevocationList } from "../revocation/revocation-list.ts";
 import type { Log } from "../../core/log.ts";
 import type {
   NeededClaims,
   TokenRefusal,
   TokenStep,
-  TokenVerdict,
+  UnprovenVerdict,
   VerificationNotes,
   VerificationTrace,
 } from "../../core/request/token-verifier.ts";
@@ -15,6 +15,9 @@ import type { Clock } from "../../lib/clock.ts";
 import { type IssuerOptions, type KnownIssuer, knownIssuers } from "../trusted/trusted-keys.ts";
 import type { ObserveCheck, RemoteIssuer } from "../remote/token-check-kinds.ts";
 import { RemoteVerification } from "../remote/remote-verification.ts";
+import { Proofs } from "../proofs/proofs.ts";
+import type { UsedProofs } from "../proofs/proof-memory.ts";
+import type { RememberProof } from "../../core/shared-parts.ts";
 import { bytesOf, keepProven, VerifiedToken } from "./verified-token.ts";
 import { GateError } from "../../core/request/errors.ts";
 import { LoopBudget } from "../../lib/async/loop-budget.ts";
@@ -31,6 +34,7 @@ interface VerificationOptions {
   readonly needed: NeededClaims | undefined;
   readonly revocations: RevocationList;
   readonly clock: Clock;
+  readonly budget: LoopBudget;
   /** Called with each verified token. */
   readonly verified: (digest: string, token: VerifiedToken) => void;
 }
@@ -73,13 +77,13 @@ class Verification {
   readonly #share: LoopBudget;
   /** Every `typ` that some issuer may use. */
   readonly #types: readonly string[];
-  #underWay = new SingleFlight<TokenVerdict>();
+  #underWay = new SingleFlight<UnprovenVerdict>();
   /** Tokens refused for their signature. If one is sent again, its signature is not checked again. */
   #forged = newForged();
 
   constructor(options: VerificationOptions) {
     this.#options = options;
-    this.#share = new LoopBudget(options.clock, SIGNATURES_MS);
+    this.#share = options.budget;
     this.#types = [...options.issuers.values()].flatMap(({ types }) => types ?? []);
   }
 
@@ -93,7 +97,7 @@ class Verification {
    * Checks a token. The signature comes last, because it costs more than all the rest.
    * @throws or rejects with GateError `keys_unusable` if it cannot decide.
    */
-  check(given: NewToken): TokenVerdict | Promise<TokenVerdict> {
+  check(given: NewToken): UnprovenVerdict | Promise<UnprovenVerdict> {
     const { token, digest, notes } = given;
     const { issuers, remote, clock, needed } = this.#options;
     if (this.#forged.has(digest)) {
@@ -123,7 +127,7 @@ class Verification {
     return this.#findKey({ ...given, read, issuer, claims });
   }
 
-  #findKey(unverified: Unverified): TokenVerdict | Promise<TokenVerdict> {
+  #findKey(unverified: Unverified): UnprovenVerdict | Promise<UnprovenVerdict> {
     const key = keyOf(unverified.issuer.keys, unverified.read);
     if (key === "algorithm") return { step: "key", reason: key };
     const found = key !== "unknown_key" && key !== undefined;
@@ -134,25 +138,25 @@ class Verification {
   }
 
   /** Queries other servers about a token. */
-  #query(given: NewToken, remote: RemoteVerification, opaque: boolean): Promise<TokenVerdict> {
+  #query(given: NewToken, remote: RemoteVerification, opaque: boolean): Promise<UnprovenVerdict> {
     const { token, digest, notes } = given;
     return this.#once(given, async () => {
       const found = await remote.verify(token, { digest, opaque, notes });
       if ("reason" in found) return found;
-      return this.#verified(
-        given,
-        new VerifiedToken(mintIdentity(found.claims), undefined, found.until),
-      );
+      return this.#verified(given, new VerifiedToken(found.claims, digest, undefined, found.until));
     });
   }
 
   /** Runs a verification, or joins the one under way for the same token, which would leave no trace. */
-  #once({ digest, notes }: NewToken, work: () => Promise<TokenVerdict>): Promise<TokenVerdict> {
+  #once(
+    { digest, notes }: NewToken,
+    work: () => Promise<UnprovenVerdict>,
+  ): Promise<UnprovenVerdict> {
     return notes?.trace === undefined ? this.#underWay.run(digest, work) : work();
   }
 
   /** Waits for its turn, and uses the keys as they are then. Fetches new keys first if no key was found. */
-  async #proveLater(unverified: Unverified, refresh: boolean): Promise<TokenVerdict> {
+  async #proveLater(unverified: Unverified, refresh: boolean): Promise<UnprovenVerdict> {
     const { issuer, read } = unverified;
     if (refresh) await issuer.keys.refresh(read.kid);
     return this.#share.enqueue(() => {
@@ -162,7 +166,7 @@ class Verification {
     });
   }
 
-  #prove(unverified: Unverified, key: VerificationKey): TokenVerdict {
+  #prove(unverified: Unverified, key: VerificationKey): UnprovenVerdict {
     const { token, digest, notes, read, issuer, claims } = unverified;
     notes?.trace?.passed.push("key");
     if (!isSignedWith(token, key.key, read.algorithm)) {
@@ -174,13 +178,13 @@ class Verification {
       return { step: "claims", reason: "expired", expected: issuer };
     }
     notes?.trace?.passed.push("signature");
-    return this.#verified(unverified, new VerifiedToken(mintIdentity(claims), key));
+    return this.#verified(unverified, new VerifiedToken(claims, digest, key));
   }
 
-  #verified({ digest, notes }: NewToken, known: VerifiedToken): TokenVerdict {
+  #verified({ digest, notes }: NewToken, known: VerifiedToken): UnprovenVerdict {
     this.#options.verified(digest, known);
     const verdict = known.verdict(this.#options.revocations);
-    if (verdict instanceof Identity) notes?.trace?.passed.push("revocation");
+    if (!("reason" in verdict)) notes?.trace?.passed.push("revocation");
     return verdict;
   }
 }
@@ -219,6 +223,8 @@ export interface TokenVerifierOptions extends IssuerOptions {
   readonly remote?: readonly RemoteIssuer[] | undefined;
   /** Receives the results of these servers. */
   readonly observeCheck?: ObserveCheck | undefined;
+  readonly usedProofs?: UsedProofs | undefined;
+  readonly rememberProof?: RememberProof | undefined;
 }
 
 interface LastToken {
@@ -239,6 +245,8 @@ export class TokenVerifier {
   readonly #verification: Verification;
   readonly #remote: RemoteVerification | undefined;
   readonly #revocations: RevocationList;
+  /** Undefined if no issuer may bind tokens. */
+  readonly proofs: Proofs | undefined;
   readonly #stopListening: () => void;
 
   /** @throws ConfigError if a file of trusted keys is unusable. */
@@ -257,6 +265,12 @@ export class TokenVerifier {
       sizeCalculation: (token) => bytesOf(token) * (options.asserts === true ? 2 : 1),
     });
     this.#issuers = knownIssuers(options, { clock, log, changed: () => this.#keysChanged() });
+    const budget = new LoopBudget(clock, SIGNATURES_MS);
+    const rules = [...this.#issuers.values(), ...issuers].map(({ proof }) => proof ?? "refuse");
+    if (rules.some((rule) => rule !== "refuse")) {
+      const { keys, usedProofs: used, rememberProof: remember } = options;
+      this.proofs = new Proofs({ keys, budget, used, remember, clock });
+    }
     if (issuers.length > 0 && observe !== undefined) {
       this.#remote = new RemoteVerification({ issuers, needed, clock, observe });
     }
@@ -266,6 +280,7 @@ export class TokenVerifier {
       needed,
       revocations,
       clock,
+      budget,
       verified: (digest, token) => void this.#verified.set(digest, token),
     });
     // The last token of a connection is used without a lookup, so each must be looked up once more.
@@ -278,7 +293,7 @@ export class TokenVerifier {
   }
 
   /**
-   * Returns an identity synchronously if the token is cached, else a verdict or its promise. A refusal is a normal result.
+   * Returns the caller synchronously if the token is cached, else a verdict or its promise. A refusal is a normal result.
    *
    * @param token the compact serialization, without the scheme.
    * @param connection a key for the connection, if any. A connection usually sends the same token again.
@@ -288,12 +303,12 @@ export class TokenVerifier {
     token: string,
     connection?: object,
     notes?: VerificationNotes,
-  ): TokenVerdict | Promise<TokenVerdict> {
+  ): UnprovenVerdict | Promise<UnprovenVerdict> {
     const { clock, maxBytes } = this.#options;
     const last = connection && this.#last.get(connection);
     if (last?.token === token && clock.now() < last.verified.until) {
       if (notes !== undefined) notes.tokenCache = "hit";
-      return last.verified.identity;
+      return last.verified.caller;
     }
     if (token.length > maxBytes) return TOO_LARGE;
     notes?.trace?.passed.push("size");
@@ -327,9 +342,9 @@ export class TokenVerifier {
     known: VerifiedToken,
     connection: object | undefined,
     notes: VerificationNotes | undefined,
-  ): TokenVerdict {
+  ): UnprovenVerdict {
     const verdict = known.verdict(this.#revocations);
-    const accepted = verdict instanceof Identity;
+    const accepted = !("reason" in verdict);
     if (connection !== undefined && accepted) {
       this.#last.set(connection, { token, verified: known });
     }

@@ -88,6 +88,8 @@ export interface HeaderSettings {
   readonly tokenQueries?: readonly string[] | undefined;
   /** The headers in which some route takes API keys, which clients may send to every route. */
   readonly keyHeaders?: readonly string[] | undefined;
+  /** Whether `DPoP` is for us, and reaches no backend. */
+  readonly dropsProofs?: boolean | undefined;
 }
 
 /** Creates the function that builds header sections for backends. @param assertions what signs assertions, if they are configured. */
@@ -145,7 +147,7 @@ class Dispositions {
 
   constructor(settings: HeaderSettings, assertion: string | undefined) {
     const { identityHeaders: names, trustedHeaders = [], comparedHeaders = [] } = settings;
-    const { keyHeaders = [] } = settings;
+    const { keyHeaders = [], dropsProofs = false } = settings;
     this.#tokenQueries = settings.tokenQueries ?? [];
     this.#compared = new Set(comparedHeaders.map(foldedName));
     this.#trusted = new Set(trustedHeaders.map((name) => name.toLowerCase()));
@@ -154,6 +156,7 @@ class Dispositions {
       .filter((name) => name !== undefined)
       .map(foldedName);
     const own = [...identityNames, ...keyHeaders.map(foldedName), "authorization"];
+    if (dropsProofs) own.push("dpop");
     this.#ours = new Set([...DROPPED, ...FORWARDED_NAMES, ...own]);
   }
 

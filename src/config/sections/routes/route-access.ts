@@ -137,6 +137,11 @@ function requirements() {
       .min(1)
       .exactOptional()
       .describe("The token must come from one of these issuers"),
+    proof: z
+      .boolean()
+      .refine((needs) => needs, "must be true, or left out")
+      .exactOptional()
+      .describe("The token must be bound to a key of the client (401 for any other)"),
   } satisfies Record<keyof Requirements, z.ZodType>;
   return requiring(keys);
 }
@@ -264,6 +269,15 @@ export function assertionProblems(route: Mapping, at: YamlPath, { whole }: Writt
   }
   if (route["auth"] !== "none") return [];
   return [{ path, message: "needs a caller, and a route with auth: none has no caller" }];
+}
+
+/** Reports a route that requires bound tokens although none are accepted. */
+export function requiredProofProblems(route: Mapping, at: YamlPath, { whole }: Written) {
+  if (mappingAt(route, "require")["proof"] !== true) return [];
+  const rules = [mappingAt(whole, "tokens"), ...listAt(whole, "tokens", "trusted")];
+  if (rules.some((each) => (textAt(each, "proof") ?? "refuse") !== "refuse")) return [];
+  const message = "needs tokens.proof: accept or require, or that of an entry of tokens.trusted";
+  return [{ path: [...at, "require", "proof"], message }];
 }
 
 /** Reports issuers that a route requires although their tokens are not accepted. */

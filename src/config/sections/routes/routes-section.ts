@@ -26,6 +26,7 @@ import {
   assertionProblems,
   authorizeProblems,
   requiredIssuerProblems,
+  requiredProofProblems,
   routeAssertion,
   routeAuthorize,
 } from "./route-access.ts";
@@ -59,6 +60,7 @@ export const routes = {
     ofEachRoute(headerProblems),
     ofEachRoute(underscoreProblems),
     ofEachRoute(requiredIssuerProblems),
+    ofEachRoute(requiredProofProblems),
   ],
   rulesOfValid: [bypassProblems],
 };

@@ -1,0 +1,227 @@
+import { LRUCache } from "lru-cache";
+import { type BoundToken, type Identity, unbind } from "../../core/request/identity.ts";
+import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
+import type { RememberProof } from "../../core/shared-parts.ts";
+import type { LoopBudget } from "../../lib/async/loop-budget.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { ASYMMETRIC_ALGORITHMS } from "../keys/algorithms.ts";
+import type { SigningKeys } from "../keys/key-ring.ts";
+import { isSignedWith } from "../verify/signature.ts";
+import { Nonces } from "./nonces.ts";
+import type { UsedProofs } from "./proof-memory.ts";
+import {
+  importKey,
+  partsOf,
+  type ProofClaims,
+  type ProofKey,
+  readProofClaims,
+  readProofHeader,
+  thumbprintOf,
+} from "./proof-text.ts";
+
+/** What a request brings to prove that its client has a key. */
+export interface ProofRequest {
+  /** Whether its token comes with the scheme `DPoP`. */
+  readonly isDpop: boolean;
+  /** The values of its `DPoP` fields. */
+  readonly sent: readonly string[];
+  readonly method: string;
+  /** Whether a URL is that of the request, whatever its query (RFC 9449 §4.3). */
+  readonly isTarget: (url: string) => boolean;
+  /** The thumbprint of the client's certificate; undefined without one. */
+  readonly certificate: string | undefined;
+  /** The caller that an earlier decision about the same request has accepted. */
+  readonly earlier: Identity | undefined;
+  /** Whether the proof is not remembered. */
+  readonly dryRun: boolean;
+}
+
+export interface ProofsOptions {
+  /** The keys from which nonces are made. */
+  readonly keys: Pick<SigningKeys, "signing">;
+  /** Shared with the signatures of tokens. */
+  readonly budget: LoopBudget;
+  /** What all threads have seen. In a gate without clients, nothing is remembered. */
+  readonly used: UsedProofs | undefined;
+  /** Remembers a proof for all replicas. */
+  readonly remember: RememberProof | undefined;
+  readonly clock: Clock;
+}
+
+/** A proof that was read, and its text. */
+interface ReadProof {
+  readonly text: string;
+  readonly header: string;
+  readonly jti: string;
+  /** Whether it comes with a token that was verified. */
+  readonly isWithToken: boolean;
+  /** When it can no longer be used, in milliseconds since the epoch. */
+  readonly until: number;
+}
+
+/** Undefined if the proof counts. */
+type Checked = TokenRefusal | undefined;
+
+/** Maximum number of known keys of clients, and of the characters of their headers. An imported key takes about 2 KB. */
+const MOST_KEYS = 5_000;
+const MOST_CHARACTERS = 4 * 1024 ** 2;
+/** How old a proof may be, and how far ahead a client's clock, in milliseconds. */
+const BACK_MS = 60_000;
+const AHEAD_MS = 5_000;
+
+const UNBOUND: TokenRefusal = { step: "proof", reason: "unbound" };
+const MISSING = missing("there is no DPoP header");
+const REPLAYED: TokenRefusal = { step: "proof", reason: "proof_replayed", dpop: "invalid" };
+const FULL: TokenRefusal = { step: "proof", reason: "proof_memory", dpop: "invalid" };
+
+/** Checks that the clients of bound tokens have the key (RFC 9449 §4.3, §7) or the certificate (RFC 8705 §3). */
+export class Proofs {
+  /** Separated by blanks. */
+  readonly algorithms = ASYMMETRIC_ALGORITHMS.join(" ");
+  readonly #options: ProofsOptions;
+  readonly #nonces: Nonces;
+  /** By the header of their proofs, as written: each client repeats it. */
+  readonly #known = new LRUCache<string, ProofKey>({
+    max: MOST_KEYS,
+    maxSize: MOST_CHARACTERS,
+    sizeCalculation: (_key, header) => header.length,
+  });
+
+  constructor(options: ProofsOptions) {
+    this.#options = options;
+    this.#nonces = new Nonces(options.keys, options.clock);
+  }
+
+  /** Returns the caller of a bound token, if the request proves that it comes from them. */
+  prove(token: BoundToken, request: ProofRequest): TokenVerdict | Promise<TokenVerdict> {
+    const { jkt, x5t } = token.bound;
+    const { earlier } = request;
+    // Its proof was used then, and may have ended since.
+    if (earlier?.bound && earlier.bound.jkt === jkt && earlier.bound.x5t === x5t) {
+      return unbind(token);
+    }
+    if (x5t !== undefined && x5t !== request.certificate) {
+      return missing("the connection has not the client certificate that the token is bound to");
+    }
+    if (jkt === undefined) return request.isDpop ? UNBOUND : unbind(token);
+    // Whoever has stolen it may not send it as a bearer token (RFC 9449 §7.2).
+    if (!request.isDpop) return missing("a token that is bound to a key needs Authorization: DPoP");
+    const read = this.#read(request, token.digest);
+    if ("reason" in read) return read;
+    const key = this.#known.get(read.header);
+    const proven = (refusal: Checked): TokenVerdict => refusal ?? unbind(token);
+    if (key === undefined) return this.#checkNew(read, jkt, request).then(proven);
+    if (key.thumbprint !== jkt) return OTHER_KEY;
+    const checked = this.#run(() => this.#check(read, key, request));
+    return checked instanceof Promise ? checked.then(proven) : proven(checked);
+  }
+
+  /** Returns the thumbprint of the key to which a new token is to be bound, or why the proof does not count. */
+  async proveKey(request: ProofRequest): Promise<{ readonly jkt: string } | TokenRefusal> {
+    const read = this.#read(request, undefined);
+    if ("reason" in read) return read;
+    const header = readProofHeader(read.header);
+    const jkt = typeof header === "string" ? undefined : await thumbprintOf(header);
+    return (await this.#checkNew(read, jkt, request)) ?? { jkt: jkt ?? "" };
+  }
+
+  /** Returns the nonce for a challenge; undefined if none can be made. */
+  nonce(): string | undefined {
+    return this.#nonces.current();
+  }
+
+  /** Reads a proof, from what is cheap to what is dear. @param ath undefined for a proof without a token. */
+  #read(
+    { sent, method, isTarget }: ProofRequest,
+    ath: string | undefined,
+  ): ReadProof | TokenRefusal {
+    const [text, another] = sent;
+    if (text === undefined) return MISSING;
+    if (another !== undefined) return invalid("there are two DPoP headers");
+    const parts = partsOf(text);
+    if (parts === undefined) return invalid("it is not a compact JWS of at most 4096 characters");
+    const [header, payload] = parts;
+    const claims = readProofClaims(payload);
+    if (typeof claims === "string") return invalid(claims);
+    if (claims.htm !== method) return invalid('"htm" is not the method of the request');
+    if (ath !== undefined && claims.ath !== ath) return invalid('"ath" is that of another token');
+    if (!isTarget(claims.htu)) return invalid('"htu" is not the URL of the request');
+    const until = this.#endOf(claims);
+    if (typeof until !== "number") return until;
+    return { text, header, jti: claims.jti, isWithToken: ath !== undefined, until };
+  }
+
+  /** Returns when a proof ends: with its nonce, whatever the client's clock says, else by its `iat`. */
+  #endOf({ iat, nonce }: ProofClaims): number | TokenRefusal {
+    const now = this.#options.clock.now();
+    const isTimely = iat * 1000 > now - BACK_MS && iat * 1000 <= now + AHEAD_MS;
+    const until =
+      nonce === undefined ? isTimely && iat * 1000 + BACK_MS : this.#nonces.endOf(nonce);
+    if (typeof until === "number") return until;
+    const fresh = this.#nonces.current();
+    return {
+      step: "proof",
+      reason: "proof_nonce",
+      dpop: fresh === undefined ? "invalid" : { nonce: fresh },
+      detail:
+        nonce === undefined
+          ? '"iat" is not the current time, and it has no nonce'
+          : "its nonce has ended, or is not from here",
+    };
+  }
+
+  /** Checks a proof with a key that is not known yet. @param jkt the thumbprint that the key must have. */
+  async #checkNew(
+    read: ReadProof,
+    jkt: string | undefined,
+    request: ProofRequest,
+  ): Promise<Checked> {
+    const header = readProofHeader(read.header);
+    if (typeof header === "string") return invalid(header);
+    const thumbprint = await thumbprintOf(header);
+    if (thumbprint === undefined) return invalid('"jwk" cannot be read');
+    if (thumbprint !== jkt) return OTHER_KEY;
+    return this.#run(() => {
+      const key = importKey(header);
+      if (typeof key === "string") return invalid(key);
+      const { algorithm } = header;
+      return this.#check(read, { algorithm, key, thumbprint }, request);
+    });
+  }
+
+  /** Checks the signature, and that the proof is used for the first time. */
+  #check(
+    { text, header, jti, isWithToken, until }: ReadProof,
+    key: ProofKey,
+    { dryRun }: ProofRequest,
+  ): Checked | Promise<Checked> {
+    if (!isSignedWith(text, key.key, key.algorithm)) return invalid("its signature is wrong");
+    // Who has no token must not evict the keys of others.
+    if (isWithToken) this.#known.set(header, key);
+    const { used, remember, clock } = this.#options;
+    if (dryRun || used === undefined) return undefined;
+    const name = `${key.thumbprint}\0${jti}`;
+    const now = clock.now();
+    const found = used.remember(name, until, now);
+    if (found !== "new") return found === "full" ? FULL : REPLAYED;
+    if (remember === undefined) return undefined;
+    // What is not known of other replicas does not count.
+    return remember(name, until - now).then((isNew) => (isNew === false ? REPLAYED : undefined));
+  }
+
+  /** Runs a check now, or in a later turn if this one has had enough of them. */
+  #run(work: () => Checked | Promise<Checked>): Checked | Promise<Checked> {
+    const { budget } = this.#options;
+    return budget.canRunNow ? budget.runNow(work) : budget.enqueue(work).then((result) => result);
+  }
+}
+
+const OTHER_KEY = invalid('"jwk" is not the key that the token is bound to');
+
+function invalid(detail: string): TokenRefusal {
+  return { step: "proof", reason: "proof_invalid", dpop: "invalid", detail };
+}
+
+function missing(detail: string): TokenRefusal {
+  return { step: "proof", reason: "proof_missing", detail };
+}

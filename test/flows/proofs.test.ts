@@ -1,0 +1,222 @@
+/** Tokens that are bound to a key of the client: DPoP (RFC 9449). */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Answer, ask, type Question } from "../support/ask.ts";
+import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { echoedBy } from "../support/echoed.ts";
+import { byKey } from "../support/compact-token.ts";
+import { signingPair, signToken } from "../support/foreign-keys.ts";
+import { clientKey, proofBy, type ProofParts, withProof } from "../support/proofs.ts";
+import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { until } from "../support/until.ts";
+
+const ISSUER = "https://issuer.example.com";
+const STRICT = "https://strict.example.com";
+const pair = signingPair("issuer");
+const alice = await clientKey();
+const mallory = await clientKey();
+
+const now = (): number => Math.floor(Date.now() / 1000);
+
+const tokenWith = (claims: Readonly<Record<string, unknown>> = {}): Promise<string> =>
+  signToken(pair, {
+    ...{ iss: ISSUER, aud: "orders", sub: "alice", iat: now(), exp: now() + 600 },
+    ...claims,
+  });
+
+const token = await tokenWith({ cnf: { jkt: alice.jkt } });
+const unbound = await tokenWith();
+
+let backend: EchoBackend;
+let gate: Sallyport;
+beforeAll(async () => {
+  backend = await startEchoBackend();
+  const trust = { audience: "orders", algorithms: ["ES256"], jwks: { file: "jwks.json" } };
+  gate = await startSallyport({
+    target: backend.url,
+    files: { "jwks.json": JSON.stringify({ keys: [pair.jwk] }) },
+    config: {
+      routes: [
+        { name: "public", path: "/public/", auth: "none", upstream: "app" },
+        { name: "keep", path: "/keep/", forwardAuthorization: "keep", upstream: "app" },
+        { name: "bound", path: "/bound/", require: { proof: true }, upstream: "app" },
+        {
+          ...{ name: "places", path: "/places/", upstream: "app" },
+          tokenFrom: [{ header: "Authorization" }, { cookie: "session" }, { query: "token" }],
+        },
+        { name: "everything", path: "/", upstream: "app" },
+      ],
+      tokens: {
+        errorDescription: true,
+        trusted: [
+          { ...trust, issuer: ISSUER, proof: "accept" },
+          { ...trust, issuer: STRICT, proof: "require" },
+        ],
+      },
+    },
+  });
+});
+afterAll(async () => {
+  await gate.close();
+  await backend.close();
+});
+
+const origin = (): string => `https://127.0.0.1:${gate.port}`;
+
+/** Returns a proof for a path. */
+const proofFor = (path: string, parts: Partial<ProofParts> = {}): string =>
+  proofBy(alice, { htu: origin() + path, token, ...parts });
+
+function send(path: string, proof?: string, question: Question = {}): Promise<Answer> {
+  const headers =
+    proof === undefined ? { authorization: `DPoP ${token}` } : withProof(token, proof);
+  return ask(gate, path, { ...question, headers: { ...headers, ...question.headers } });
+}
+
+const challengesOf = ({ headers }: Answer): string => String(headers["www-authenticate"]);
+
+const DESCRIBED: Readonly<Record<string, string>> = {
+  "The token is bound to a key, which is not supported": "sender_constrained",
+  "The token is not bound to a key": "unbound",
+  "The token is bound to a key, and the request does not prove to have it": "proof_missing",
+  "The proof is not valid": "proof_invalid",
+  "The proof needs a current nonce": "proof_nonce",
+  "The proof was used before": "proof_replayed",
+};
+
+/** The status, and why the token was refused. */
+function refusalIn(answer: Answer): [status: number, reason: string | undefined] {
+  const [, described = ""] = /error_description="([^"]*)"/.exec(challengesOf(answer)) ?? [];
+  return [answer.status, DESCRIBED[described]];
+}
+
+describe("a bound token", () => {
+  it("is accepted with a proof, again and again", async () => {
+    for (let i = 0; i < 3; i += 1) expect((await send("/x", proofFor("/x"))).status).toBe(200);
+  });
+
+  it("reaches no backend, and neither does its proof", async () => {
+    const stripped = echoedBy(await send("/x", proofFor("/x")));
+    expect([stripped.header("dpop"), stripped.header("authorization")]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    const kept = echoedBy(await send("/keep/", proofFor("/keep/")));
+    expect([kept.header("dpop"), kept.header("authorization")]).toEqual([
+      undefined,
+      `DPoP ${token}`,
+    ]);
+  });
+
+  it("is refused without a proof", async () => {
+    const answer = await send("/x");
+    expect(challengesOf(answer)).toMatch(
+      /^Bearer realm="sallyport", error="invalid_token".*, DPoP algs="ES256/,
+    );
+    expect(refusalIn(answer)).toEqual([401, "proof_missing"]);
+  });
+
+  it.each([
+    ["another method", { htm: "POST" }],
+    ["another path", { htu: "https://127.0.0.1/y" }],
+    ["another token", { token: unbound }],
+    ["no token", { token: undefined }],
+    ["another key", { header: { jwk: mallory.jwk } }],
+    ["a signature by another key", { signer: byKey(mallory.privateKey) }],
+    ["a time that is no number", { claims: { iat: "now" } }],
+    ["no jti", { claims: { jti: "" } }],
+  ])("is refused with a proof of %s", async (_what, parts) => {
+    const answer = await send("/x", proofFor("/x", parts as Partial<ProofParts>));
+    expect(challengesOf(answer)).toContain('DPoP algs="ES256 ES384 ES512 EdDSA');
+    expect(challengesOf(answer)).toContain('error="invalid_dpop_proof"');
+    expect(refusalIn(answer)).toEqual([401, "proof_invalid"]);
+  });
+
+  it("is refused with a proof that was used before", async () => {
+    const proof = proofFor("/x");
+    expect((await send("/x", proof)).status).toBe(200);
+    const answer = await send("/x", proof);
+    expect(refusalIn(answer)).toEqual([401, "proof_replayed"]);
+  });
+
+  it("may be sent whatever the query, and however the URL is spelled", async () => {
+    const path = "/a~b%C3%A9";
+    const spellings = [
+      `${origin()}/a%7eb%c3%a9`,
+      `HTTPS://127.0.0.1:${gate.port}/c/../a~b%C3%A9`,
+      `${origin()}${path}?q=1#part`,
+    ];
+    for (const htu of spellings) {
+      const answer = await send(`${path}?x=2`, proofFor("", { htu }));
+      expect([htu, answer.status]).toEqual([htu, 200]);
+    }
+  });
+});
+
+describe("the clock of a client", () => {
+  it("may be wrong if it gets a nonce", async () => {
+    const iat = now() - 7_200;
+    const first = await send("/x", proofFor("/x", { claims: { iat } }));
+    expect(refusalIn(first)).toEqual([401, "proof_nonce"]);
+    expect(challengesOf(first)).toContain('error="use_dpop_nonce"');
+    const nonce = String(first.headers["dpop-nonce"]);
+    const proof = proofFor("/x", { claims: { iat, nonce } });
+    expect((await send("/x", proof)).status).toBe(200);
+    expect(refusalIn(await send("/x", proof))).toEqual([401, "proof_replayed"]);
+  });
+
+  it.each([-61, 7])("must not be %d s away without one", async (seconds) => {
+    const answer = await send("/x", proofFor("/x", { claims: { iat: now() + seconds } }));
+    expect([answer.status, answer.headers["dpop-nonce"]]).toEqual([401, expect.any(String)]);
+  });
+
+  it("does not help with a nonce from elsewhere", async () => {
+    const answer = await send("/x", proofFor("/x", { claims: { nonce: "made-up" } }));
+    expect(challengesOf(answer)).toContain('error="use_dpop_nonce"');
+  });
+});
+
+describe("no proof counts elsewhere", () => {
+  it.each([
+    ["a bearer token", "/x", { authorization: `Bearer ${token}` }],
+    ["a cookie", "/places/", { cookie: `session=${token}` }],
+    ["the query", `/places/?token=${token}`, {}],
+  ])("a bound token as %s", async (_what, path, headers) => {
+    const proof = proofFor(path.split("?", 1)[0] ?? "");
+    const answer = await ask(gate, path, { headers: { ...headers, dpop: proof } });
+    expect(refusalIn(answer)).toEqual([401, "proof_missing"]);
+  });
+
+  it("an unbound token with the scheme DPoP", async () => {
+    const proof = proofBy(alice, { htu: `${origin()}/x`, token: unbound });
+    const answer = await ask(gate, "/x", { headers: withProof(unbound, proof) });
+    expect(refusalIn(answer)).toEqual([401, "unbound"]);
+  });
+
+  it("an unbound token where the issuer or the route requires a bound one", async () => {
+    const strict = await tokenWith({ iss: STRICT });
+    expect((await ask(gate, "/x", { token: strict })).status).toBe(401);
+    expect((await ask(gate, "/places/", { headers: { cookie: `session=${strict}` } })).status).toBe(
+      401,
+    );
+    expect(await ask(gate, "/bound/", { token: unbound })).toMatchObject({ status: 401 });
+    await until(() =>
+      gate.log().some(({ route, reason }) => route === "bound" && reason === "unbound"),
+    );
+    expect((await send("/bound/", proofFor("/bound/"))).status).toBe(200);
+    expect((await ask(gate, "/x", { token: unbound })).status).toBe(200);
+  });
+
+  it.each([{ jwk: {} }, { jkt: alice.jkt, kid: "1" }, { jkt: "short" }, "text", {}])(
+    "a token with cnf %j",
+    async (cnf) => {
+      const odd = await tokenWith({ cnf });
+      const proof = proofBy(alice, { htu: `${origin()}/x`, token: odd });
+      const answer = await ask(gate, "/x", { headers: withProof(odd, proof) });
+      expect(refusalIn(answer)).toEqual([401, "sender_constrained"]);
+    },
+  );
+
+  it("a bound token of our own issuer, which has no proof: accept", async () => {
+    expect((await ask(gate, "/x", { token: gate.token })).status).toBe(200);
+  });
+});

@@ -1,0 +1,45 @@
+import { generateKeyPairSync, hash, type KeyObject, randomUUID } from "node:crypto";
+import { calculateJwkThumbprint } from "jose";
+import { byKey, compact, type Signer } from "./compact-token.ts";
+
+/** The key of a client that proves to have it (RFC 9449). */
+export interface ClientKey {
+  readonly privateKey: KeyObject;
+  readonly jwk: Readonly<Record<string, unknown>>;
+  readonly jkt: string;
+}
+
+export async function clientKey(): Promise<ClientKey> {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const jwk = publicKey.export({ format: "jwk" });
+  return { privateKey, jwk: { ...jwk }, jkt: await calculateJwkThumbprint(jwk) };
+}
+
+/** What a proof says; what is undefined is left out. */
+export interface ProofParts {
+  readonly htu: string;
+  readonly htm?: string;
+  /** Whose hash is `ath`. */
+  readonly token?: string;
+  /** Replace or add claims. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+  readonly header?: Readonly<Record<string, unknown>>;
+  readonly signer?: Signer;
+}
+
+/** Signs a proof that is used nowhere else. */
+export function proofBy(key: ClientKey, parts: ProofParts): string {
+  const { htu, htm = "GET", token, claims = {}, header = {}, signer } = parts;
+  const ath = token === undefined ? {} : { ath: hash("sha256", token, "base64url") };
+  const iat = Math.floor(Date.now() / 1000);
+  return compact(
+    { typ: "dpop+jwt", alg: "ES256", jwk: key.jwk, ...header },
+    { jti: randomUUID(), htm, htu, iat, ...ath, ...claims },
+    signer ?? byKey(key.privateKey),
+  );
+}
+
+/** The headers of a request with a bound token. */
+export function withProof(token: string, proof: string): Record<string, string> {
+  return { authorization: `DPoP ${token}`, dpop: proof };
+}
