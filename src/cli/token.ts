@@ -241,6 +241,7 @@ export async function mint(args: readonly string[], terminal: Terminal): Promise
     subject: text,
     groups: text,
     lifetime: text,
+    jkt: text,
   });
   const { subject = "" } = flags;
   if (subject === "") throw new UsageError("--subject is required");
@@ -258,7 +259,13 @@ export async function mint(args: readonly string[], terminal: Terminal): Promise
   if (keys.signing === undefined) throw new Error(`no key in ${directory} signs at this time`);
   const lifetimeMs = wanted ?? lifetime;
   const issuing = { issuer, audience, lifetimeMs, keys, clock, observer: NOOP_OBSERVER };
-  const token = await new TokenIssuer(issuing).issue({ name: subject, groups }, clock.now());
+  const cnf = flags.jkt === undefined ? {} : { cnf: { jkt: flags.jkt } };
+  const token = await new TokenIssuer(issuing).issue(
+    { name: subject, groups },
+    clock.now(),
+    lifetimeMs,
+    cnf,
+  );
   const { accepted, reason } = await inspectToken(explainer, token);
   if (!accepted) throw new Error(`this configuration would not accept the token: ${reason}`);
   terminal.out(`${token}\n`);
@@ -307,6 +314,7 @@ nothing was revoked.
       --subject NAME        mint: the subject
       --groups A,B          mint: the groups, separated by commas
       --lifetime DURATION   mint: the lifetime, such as 15m (default: tokens.lifetime)
+      --jkt THUMBPRINT      mint: binds the token to a key by its RFC 7638 thumbprint, for DPoP
 ${FLAGS}
       --issuer ISSUER       revoke: with --subject, only the tokens of this issuer
       --before TIME         revoke: tokens issued before this time, such as 2026-11-22T10:00:00Z

@@ -50,12 +50,17 @@ export interface FinishedSignIn extends LoginAnswer {
  * `login_queue_full` or `users_unavailable`.
  */
 export interface LoginService {
-  /** @param client the address of the client. @param lifetimeMs of the token; by default that of `tokens.lifetime`. */
+  /**
+   * @param client the address of the client.
+   * @param lifetimeMs of the token; by default that of `tokens.lifetime`.
+   * @param jkt the thumbprint of the key to which the token is bound (RFC 9449 §6.1); by default none.
+   */
   logIn(
     username: string,
     password: string,
     client: string,
     lifetimeMs?: number,
+    jkt?: string,
   ): Promise<LoginAnswer>;
 }
 

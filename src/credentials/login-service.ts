@@ -43,7 +43,7 @@ const REASONS = {
 export function createLoginService(parts: LoginServiceParts): LoginService {
   const { credentials, throttle, issuer, turns, clock } = parts;
   return {
-    async logIn(username, password, client, lifetimeMs) {
+    async logIn(username, password, client, lifetimeMs, jkt) {
       const attempts = throttle.attemptsOf(username, client);
       let began = 0;
       const user = await turns
@@ -54,7 +54,8 @@ export function createLoginService(parts: LoginServiceParts): LoginService {
         .catch((error: unknown) => {
           throw error instanceof QueueFullError ? queueFull() : error;
         });
-      return { token: await issuer.issue(user, began, lifetimeMs) };
+      const bound = jkt === undefined ? {} : { cnf: { jkt } };
+      return { token: await issuer.issue(user, began, lifetimeMs, bound) };
     },
   };
 }

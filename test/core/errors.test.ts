@@ -16,6 +16,7 @@ const STATUS: Readonly<Record<ErrorCode, number>> = {
   login_malformed: 400,
   login_media_type: 415,
   login_too_large: 413,
+  login_proof: 400,
   login_throttled: 429,
   users_unavailable: 503,
   login_queue_full: 503,

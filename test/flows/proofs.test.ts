@@ -1,12 +1,13 @@
 /** Tokens that are bound to a key of the client: DPoP (RFC 9449). */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Answer, ask, type Question } from "../support/ask.ts";
+import { decodeJwt } from "jose";
+import { type Answer, ask, askLogin, fieldsOf, type Question } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
 import { byKey } from "../support/compact-token.ts";
 import { signingPair, signToken } from "../support/foreign-keys.ts";
 import { clientKey, proofBy, type ProofParts, withProof } from "../support/proofs.ts";
-import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 
 const ISSUER = "https://issuer.example.com";
@@ -220,3 +221,98 @@ describe("no proof counts elsewhere", () => {
     expect((await ask(gate, "/x", { token: gate.token })).status).toBe(200);
   });
 });
+
+describe("a login with tokens.proof: accept", () => {
+  const logIn = (proof?: string) =>
+    askLogin(own(), ALICE, proof === undefined ? {} : { dpop: proof });
+  const loginProof = (parts: Partial<ProofParts> = {}): string =>
+    proofBy(alice, {
+      htu: `http://127.0.0.1:${own().port}/api/authenticate`,
+      htm: "POST",
+      ...parts,
+    });
+  const own = use({ proof: "accept" });
+
+  it("binds the token to the key of its proof", async () => {
+    const answer = await logIn(loginProof());
+    expect(answer.status).toBe(200);
+    const bound = String(fieldsOf(answer)["token"]);
+    expect(decodeJwt(bound)["cnf"]).toEqual({ jkt: alice.jkt });
+    const htu = `http://127.0.0.1:${own().port}/x`;
+    const proof = proofBy(alice, { htu, token: bound });
+    expect((await ask(own(), "/x", { headers: withProof(bound, proof) })).status).toBe(200);
+    expect((await ask(own(), "/x", { token: bound })).status).toBe(401);
+  });
+
+  it("binds nothing without one", async () => {
+    const bearer = String(fieldsOf(await logIn())["token"]);
+    expect(decodeJwt(bearer)).not.toHaveProperty("cnf");
+    expect((await ask(own(), "/x", { token: bearer })).status).toBe(200);
+  });
+
+  it.each([
+    ["for another method", { htm: "GET" }, '"htm" is not the method of the request'],
+    ["for another URL", { htu: "https://elsewhere.example.com/" }, '"htu" is not the URL'],
+    ["with another signature", { signer: byKey(mallory.privateKey) }, "its signature is wrong"],
+  ])("is 400 with a proof %s", async (_what, parts, why) => {
+    const answer = await logIn(loginProof(parts));
+    expect(answer.status).toBe(400);
+    expect(fieldsOf(answer)["message"]).toContain(`The DPoP proof is not valid: ${why}`);
+  });
+
+  it("is 400 with a proof that was used before, and says which nonce a wrong clock needs", async () => {
+    const proof = loginProof();
+    expect((await logIn(proof)).status).toBe(200);
+    expect(fieldsOf(await logIn(proof))["message"]).toContain("it was used before");
+    const late = await logIn(loginProof({ claims: { iat: 1 } }));
+    expect(late.status).toBe(400);
+    const nonce = String(late.headers["dpop-nonce"]);
+    expect((await logIn(loginProof({ claims: { iat: 1, nonce } }))).status).toBe(200);
+  });
+
+  it("tells programs what is accepted", async () => {
+    const answer = await ask(own(), "/.well-known/oauth-protected-resource");
+    expect(fieldsOf(answer)).toMatchObject({
+      dpop_signing_alg_values_supported: expect.arrayContaining(["ES256", "EdDSA"]),
+      dpop_bound_access_tokens_required: false,
+      tls_client_certificate_bound_access_tokens: false,
+    });
+  });
+
+  it("lets scripts of other origins read the nonce", async () => {
+    const answer = await ask(own(), "/x", { headers: { origin: "https://app.example.com" } });
+    expect(answer.headers["access-control-expose-headers"]).toContain("DPoP-Nonce");
+    expect(answer.headers["www-authenticate"]).toMatch(
+      /^Bearer .*, DPoP algs="[^"]+", resource_metadata=/,
+    );
+  });
+});
+
+describe("tokens.proof: require", () => {
+  const own = use({ proof: "require" });
+
+  it("a login without a proof is 400", async () => {
+    const answer = await askLogin(own(), ALICE);
+    expect(answer.status).toBe(400);
+    expect(fieldsOf(answer)["message"]).toBe(
+      "The DPoP proof is not valid: there is no DPoP header",
+    );
+  });
+});
+
+/** Starts a gate with these tokens for the enclosing `describe`. */
+function use(tokens: object): () => Sallyport {
+  let own: Sallyport;
+  beforeAll(async () => {
+    own = await startSallyport({
+      withoutToken: true,
+      target: backend.url,
+      config: {
+        ...{ tokens, metadata: {}, cors: { origins: ["https://app.example.com"] } },
+        server: { tls: "off" },
+      },
+    });
+  });
+  afterAll(() => own.close());
+  return () => own;
+}

@@ -158,13 +158,15 @@ export function tokenQueriesOf({ routes }: Pick<Configuration, "routes">): strin
 const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
 /** Returns the CORS policy; undefined if CORS is off. */
-export function corsOf({ cors, routes }: Configuration): Cors | undefined {
+export function corsOf(configuration: Configuration): Cors | undefined {
+  const { cors, routes } = configuration;
   if (cors === undefined) return undefined;
   const { maxAge: maxAgeMs, methods, ...rest } = cors;
   const named = routes.flatMap((route) => route.methods ?? USUAL_METHODS);
   // Sallyport's own endpoints use GET, HEAD and POST.
   const all = [...new Set(["GET", "HEAD", "POST", ...named])];
-  return new Cors({ ...rest, methods: methods ?? all, maxAgeMs });
+  const givesNonces = acceptsProofs(configuration);
+  return new Cors({ ...rest, methods: methods ?? all, maxAgeMs, givesNonces });
 }
 
 /** Returns the additional fields of access lines; undefined if there are none. */

@@ -112,7 +112,8 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const parts = [
     ...[verifier, kept.version, ...kept.upstreams.values(), ...authorizers.values()],
   ].map(({ value }) => value);
-  const authenticate = authenticateEndpoint({ logins, observer, clock, reading });
+  const login = { logins, observer, clock, reading };
+  const authenticate = authenticateEndpoint({ ...login, ...bindingFor(configuration, tokens) });
   const keySet = keySetEndpoint(() => publishedKeys(options));
   const { issuer, revocation } = configuration.tokens;
   const isOwn = ownPathsOf(configuration);
@@ -158,6 +159,11 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     for (const part of parts) part.release();
   });
   return leased;
+}
+
+/** Returns how the tokens of logins are bound to keys of clients. */
+function bindingFor({ tokens: { proof } }: Configuration, { proofs }: TokenVerifier) {
+  return { proofs: proof === "refuse" ? undefined : proofs, bindsAll: proof === "require" };
 }
 
 function apiKeysFor({

@@ -12,7 +12,9 @@ import { Decisions, QUESTION_FIELDS } from "../../server/decisions/decisions.ts"
 import { UNMETERED } from "../../server/listener/reading/fair-reading.ts";
 import { ambiguous, createIntake } from "../../server/request/intake.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
+import { ASYMMETRIC_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
 import {
+  acceptsProofs,
   assertionOf,
   assertsWithOwnKeys,
   forwardingOf,
@@ -70,11 +72,8 @@ function grpcFor(configuration: Configuration, assertions: Assertions | undefine
 }
 
 /** Returns what programs read to get a token, if `metadata` is configured. */
-export function metadataFor({
-  metadata,
-  routes,
-  tokens,
-}: Configuration): ResourceMetadata | undefined {
+export function metadataFor(configuration: Configuration): ResourceMetadata | undefined {
+  const { metadata, routes, tokens } = configuration;
   if (metadata === undefined) return undefined;
   const { resource, name, documentation } = metadata;
   const places = routes.flatMap(({ tokenFrom = [] }) => tokenFrom);
@@ -91,8 +90,26 @@ export function metadataFor({
       .filter(({ tokenReview, issuer }) => tokenReview === undefined && isWebAddress(issuer))
       .map(({ issuer }) => issuer),
     methods: places.some((place) => "query" in place) ? ["header", "query"] : ["header"],
+    bound: boundTokensIn(configuration),
     paths,
   });
+}
+
+/** Returns the members of the metadata about bound tokens: none if they are refused. */
+function boundTokensIn(configuration: Configuration): Readonly<Record<string, unknown>> {
+  if (!acceptsProofs(configuration)) return {};
+  const { tokens, server, apiKeys, routes } = configuration;
+  const rules = [tokens, ...tokens.trusted].map(({ proof = tokens.proof }) => proof);
+  const isRequired = rules.every((rule) => rule === "require") && apiKeys.length === 0;
+  const hasCertificates = server.tls.mode !== "off" && server.tls.clientCertificates !== undefined;
+  const needed = routes.filter(({ auth }) => auth !== "none");
+  return {
+    dpop_signing_alg_values_supported: ASYMMETRIC_ALGORITHMS,
+    // A certificate would do as well.
+    dpop_bound_access_tokens_required:
+      !hasCertificates && (isRequired || needed.every(({ require }) => require?.proof === true)),
+    tls_client_certificate_bound_access_tokens: hasCertificates,
+  };
 }
 
 /** Other names of issuers, such as `opaque:main`, are for the configuration alone. */

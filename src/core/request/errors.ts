@@ -102,6 +102,7 @@ export const ERRORS = {
   login_malformed: { status: 400, message: "The request body is not valid" },
   login_media_type: { status: 415, message: "The request body must be application/json" },
   login_too_large: { status: 413, message: "The request body is too large", close: true },
+  login_proof: { status: 400, message: "The DPoP proof is not valid" },
   login_throttled: { status: 429, message: "Too many login attempts, try again later" },
   users_unavailable: { status: 503, message: "Logging in is not possible at the moment" },
   login_queue_full: { status: 503, message: "Too many logins at the moment, try again later" },

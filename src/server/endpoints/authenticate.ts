@@ -6,6 +6,8 @@ import type { Observer } from "../../core/observer.ts";
 import type { LoginResult } from "../../core/request/outcome.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sendContinue } from "../../lib/http/header-values.ts";
+import type { Proofs } from "../../tokens/proofs/proofs.ts";
+import { proofIn } from "../request/own-origin.ts";
 import { readBody } from "../request/read-body.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
@@ -19,6 +21,10 @@ export interface AuthenticateOptions {
   readonly observer: Pick<Observer, "loginFinished">;
   readonly clock: Clock;
   readonly reading: ClientReading;
+  /** Checks the proof with which a client asks for a token that is bound to its key; undefined if no token is bound. */
+  readonly proofs?: Pick<Proofs, "proveKey"> | undefined;
+  /** Whether there are no other tokens. */
+  readonly bindsAll?: boolean;
 }
 
 /** `POST /api/authenticate`: exchanges a name and a password for a token. */
@@ -31,13 +37,37 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
     async answer(call) {
       const answer = await logInBy(options, call, async () => {
         checkLoginHead(call.request, call.incoming);
-        return parseLoginRequest(await readLoginBody(call));
+        // Before the password: whoever gets no token anyway neither costs a hash nor learns anything about a password.
+        const jkt = await keyToBind(options, call.request);
+        return { ...parseLoginRequest(await readLoginBody(call)), jkt };
       });
       const { id, requestId } = call.request;
       const envelope = { id, message: "Authentication succeeded", success: true, ...answer };
       return envelopeAnswer(200, envelope, { requestId });
     },
   };
+}
+
+/**
+ * Returns the thumbprint of the key to which the client wants its token bound (RFC 9449 §5); undefined for none.
+ *
+ * @throws GateError `login_proof`.
+ */
+async function keyToBind(
+  { proofs, bindsAll = false }: AuthenticateOptions,
+  request: GateRequest,
+): Promise<string | undefined> {
+  const proof = proofIn(request);
+  if (proofs === undefined || (proof.sent.length === 0 && !bindsAll)) return undefined;
+  const found = await proofs.proveKey(proof);
+  if ("jkt" in found) return found.jkt;
+  const { dpop, detail, reason } = found;
+  const why = detail ?? "it was used before";
+  throw new GateError("login_proof", {
+    message: `The DPoP proof is not valid: ${why}`,
+    reason,
+    dpop,
+  });
 }
 
 /**
@@ -50,15 +80,15 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
 export async function logInBy(
   { logins, observer, clock, reading }: AuthenticateOptions,
   { request, incoming }: EndpointCall,
-  read: () => Promise<LoginRequest>,
+  read: () => Promise<LoginRequest & { readonly jkt?: string | undefined }>,
   lifetimeMs?: number,
 ): Promise<LoginAnswer> {
   const started = clock.monotonic();
   reading.chargeLogin(incoming.socket);
   let result: LoginResult = "error";
   try {
-    const { username, password } = await read();
-    const answer = await logins.logIn(username, password, request.client, lifetimeMs);
+    const { username, password, jkt } = await read();
+    const answer = await logins.logIn(username, password, request.client, lifetimeMs, jkt);
     result = "success";
     return answer;
   } catch (error) {
@@ -82,6 +112,7 @@ export const LOGIN_ERRORS: Partial<Readonly<Record<ErrorCode, LoginResult>>> = {
   login_queue_full: "queue_full",
   users_unavailable: "unavailable",
   login_malformed: "malformed",
+  login_proof: "malformed",
   login_media_type: "malformed",
   login_too_large: "malformed",
   bad_request: "malformed",

@@ -28,6 +28,8 @@ export interface CorsOptions {
   readonly exposeHeaders: readonly string[];
   readonly credentials: boolean;
   readonly maxAgeMs: number;
+  /** Whether a refusal may have a nonce for a proof. */
+  readonly givesNonces: boolean;
 }
 
 const NONE: CorsFields = { backend: [], own: [] };
@@ -48,7 +50,7 @@ export class Cors {
   readonly #forAnyone: CorsFields;
 
   constructor(options: CorsOptions) {
-    const { credentials, origins, exposeHeaders } = options;
+    const { credentials, origins, exposeHeaders, givesNonces } = options;
     this.#credentials = credentials;
     this.#anyone = origins.includes("*");
     this.#allows = originMatcher(origins);
@@ -58,7 +60,8 @@ export class Cors {
       ...(exposed.length > 0 ? ["Access-Control-Expose-Headers", exposed.join(", ")] : []),
     ];
     const named = new Set(exposeHeaders.map((name) => name.toLowerCase()));
-    const unnamed = OWN_FIELDS.filter((name) => !named.has(name.toLowerCase()));
+    const own = givesNonces ? [...OWN_FIELDS, "DPoP-Nonce"] : OWN_FIELDS;
+    const unnamed = own.filter((name) => !named.has(name.toLowerCase()));
     this.#common = { backend: common(exposeHeaders), own: common([...exposeHeaders, ...unnamed]) };
     this.#forAnyone = this.#forOrigin("*");
   }

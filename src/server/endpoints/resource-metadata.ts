@@ -23,6 +23,8 @@ export interface ResourceMetadataOptions {
   readonly authorizationServers: readonly string[];
   /** How a token may be sent (RFC 6750 §2): `header` and `query`. */
   readonly methods: readonly string[];
+  /** What is said of tokens that are bound to keys of clients (RFC 9728 §2). */
+  readonly bound: Readonly<Record<string, unknown>>;
   /** A resource may be more than an origin (RFC 9728 §3.1). */
   readonly paths: readonly ProtectedPath[];
 }
@@ -103,7 +105,7 @@ export class ResourceMetadata {
 
   /** @throws GateError `no_route` if nothing at this host has the path. */
   #documentFor(request: GateRequest, path: string): object {
-    const { resource, name, documentation, authorizationServers, methods } = this.#options;
+    const { resource, name, documentation, authorizationServers, methods, bound } = this.#options;
     const spelled = withoutSlash(path);
     const isOwn = spelled === "" || spelled === this.#own?.path;
     const served = this.#servedPaths(request).filter(
@@ -117,6 +119,7 @@ export class ResourceMetadata {
       ...(authorizationServers.length === 0 ? {} : { authorization_servers: authorizationServers }),
       ...(scopes.length === 0 ? {} : { scopes_supported: [...new Set(scopes)] }),
       bearer_methods_supported: methods,
+      ...bound,
       ...(name === undefined ? {} : { resource_name: name }),
       ...(documentation === undefined ? {} : { resource_documentation: documentation }),
     };

@@ -95,7 +95,7 @@ export class Proofs {
   /** Returns the caller of a bound token, if the request proves that it comes from them. */
   prove(token: BoundToken, request: ProofRequest): TokenVerdict | Promise<TokenVerdict> {
     const { jkt, x5t } = token.bound;
-    const { earlier } = request;
+    const { earlier, dryRun } = request;
     // Its proof was used then, and may have ended since.
     if (earlier?.bound && earlier.bound.jkt === jkt && earlier.bound.x5t === x5t) {
       return unbind(token);
@@ -110,19 +110,21 @@ export class Proofs {
     if ("reason" in read) return read;
     const key = this.#known.get(read.header);
     const proven = (refusal: Checked): TokenVerdict => refusal ?? unbind(token);
-    if (key === undefined) return this.#checkNew(read, jkt, request).then(proven);
+    if (key === undefined) return this.#checkNew(read, jkt, dryRun).then(proven);
     if (key.thumbprint !== jkt) return OTHER_KEY;
-    const checked = this.#run(() => this.#check(read, key, request));
+    const checked = this.#run(() => this.#check(read, key, dryRun));
     return checked instanceof Promise ? checked.then(proven) : proven(checked);
   }
 
   /** Returns the thumbprint of the key to which a new token is to be bound, or why the proof does not count. */
-  async proveKey(request: ProofRequest): Promise<{ readonly jkt: string } | TokenRefusal> {
+  async proveKey(
+    request: Pick<ProofRequest, "sent" | "method" | "isTarget">,
+  ): Promise<{ readonly jkt: string } | TokenRefusal> {
     const read = this.#read(request, undefined);
     if ("reason" in read) return read;
     const header = readProofHeader(read.header);
     const jkt = typeof header === "string" ? undefined : await thumbprintOf(header);
-    return (await this.#checkNew(read, jkt, request)) ?? { jkt: jkt ?? "" };
+    return (await this.#checkNew(read, jkt, false)) ?? { jkt: jkt ?? "" };
   }
 
   /** Returns the nonce for a challenge; undefined if none can be made. */
@@ -132,7 +134,7 @@ export class Proofs {
 
   /** Reads a proof, from what is cheap to what is dear. @param ath undefined for a proof without a token. */
   #read(
-    { sent, method, isTarget }: ProofRequest,
+    { sent, method, isTarget }: Pick<ProofRequest, "sent" | "method" | "isTarget">,
     ath: string | undefined,
   ): ReadProof | TokenRefusal {
     const [text, another] = sent;
@@ -171,11 +173,7 @@ export class Proofs {
   }
 
   /** Checks a proof with a key that is not known yet. @param jkt the thumbprint that the key must have. */
-  async #checkNew(
-    read: ReadProof,
-    jkt: string | undefined,
-    request: ProofRequest,
-  ): Promise<Checked> {
+  async #checkNew(read: ReadProof, jkt: string | undefined, dryRun: boolean): Promise<Checked> {
     const header = readProofHeader(read.header);
     if (typeof header === "string") return invalid(header);
     const thumbprint = await thumbprintOf(header);
@@ -185,7 +183,7 @@ export class Proofs {
       const key = importKey(header);
       if (typeof key === "string") return invalid(key);
       const { algorithm } = header;
-      return this.#check(read, { algorithm, key, thumbprint }, request);
+      return this.#check(read, { algorithm, key, thumbprint }, dryRun);
     });
   }
 
@@ -193,7 +191,7 @@ export class Proofs {
   #check(
     { text, header, jti, isWithToken, until }: ReadProof,
     key: ProofKey,
-    { dryRun }: ProofRequest,
+    dryRun: boolean,
   ): Checked | Promise<Checked> {
     if (!isSignedWith(text, key.key, key.algorithm)) return invalid("its signature is wrong");
     // Who has no token must not evict the keys of others.
