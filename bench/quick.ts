@@ -7,7 +7,8 @@ import { usageOf } from "./machine/accounting.ts";
 import { keepToOwnCores } from "./machine/cores.ts";
 import { type Feature, FEATURES, featuresIn } from "./peers/features.ts";
 import type { Place, Running } from "./peers/peer.ts";
-import { startSallyport } from "./peers/sallyport.ts";
+import { clientKey, proofBy } from "../test/support/proofs.ts";
+import { API_KEY, startSallyport } from "./peers/sallyport.ts";
 import { type Instead, sendCounted } from "./quick/counted-load.ts";
 import { allocatedBytes } from "./quick/heap-socket.ts";
 import { exportRevision } from "./quick/exported.ts";
@@ -31,6 +32,8 @@ does. The ratio is the median of the rounds (lowest–highest), with its 95 % co
   --with FEATURES       features switched on only in the working tree: ${FEATURES.join(", ")}
   --cookie              compares, in the working tree, a session in a cookie with the same token in Authorization
   --decision            compares, in the working tree, the question of another proxy with a GET that is forwarded
+  --proof               compares, in the working tree, a token that is bound to a key, and its DPoP proofs, with an unbound one
+  --api-key             compares, in the working tree, an API key with a token
   --rounds N            rounds of each, however long they take (default: 8, or as many as fit into 50 seconds)
   -h, --help            this text
 `;
@@ -43,7 +46,12 @@ const FEWEST_ROUNDS = 3;
 const END_MS = 50_000;
 
 /** What must be on for it. */
-const FOR_INSTEAD = { cookie: "browser", decision: "decisions" } as const;
+const FOR_INSTEAD = {
+  cookie: "browser",
+  decision: "decisions",
+  proof: "proof",
+  apiKey: "apiKeys",
+} as const;
 
 const FIGURES = {
   cpu: { title: "CPU µs/request", digits: 1 },
@@ -81,6 +89,8 @@ async function main(args: readonly string[]): Promise<void> {
       grpc: { type: "boolean", default: false },
       cookie: { type: "boolean", default: false },
       decision: { type: "boolean", default: false },
+      proof: { type: "boolean", default: false },
+      "api-key": { type: "boolean", default: false },
       with: { type: "string", default: "" },
       rounds: { type: "string" },
       help: { type: "boolean", short: "h", default: false },
@@ -95,7 +105,8 @@ async function main(args: readonly string[]): Promise<void> {
   const missing = http2 === undefined ? undefined : missingHttp2Load();
   if (missing !== undefined) throw new Error(missing);
   const tls = values.tls || http2 !== undefined;
-  const instead = values.cookie ? "cookie" : values.decision ? "decision" : undefined;
+  const chosen = { ...values, apiKey: values["api-key"] };
+  const instead = (["cookie", "decision", "proof", "apiKey"] as const).find((each) => chosen[each]);
   const needed = instead === undefined ? [] : [FOR_INSTEAD[instead]];
   const features = [...featuresIn(values.with), ...needed];
   const rounds = values.rounds === undefined ? undefined : Number(values.rounds);
@@ -153,6 +164,9 @@ async function compare(
   await using base = await started("base");
   const ca = tls ? setting.certificate.pem : undefined;
   const token = await setting.keys.ES256.sign();
+  const client = await clientKey();
+  const bound = await setting.keys.ES256.sign({ jkt: client.jkt });
+  const brought = instead === "proof" ? bound : instead === "apiKey" ? API_KEY.key : token;
   for (const { port } of [tree, base])
     await checkAnswers({ port, ca, path: "/orders/4711" }, token, http2);
 
@@ -164,7 +178,18 @@ async function compare(
       refuseErrors(result);
       return result.p99Ms;
     }
-    const times = await sendCounted({ port, ca, token, instead: sent, requests: REQUESTS });
+    const load = { port, ca, token: sent === undefined ? token : brought, instead: sent };
+    const htu = `${tls ? "https" : "http"}://127.0.0.1:${port}/orders/4711`;
+    // Made beforehand: they count for a minute, each of them once.
+    const proofs =
+      sent === "proof"
+        ? Array.from({ length: REQUESTS }, () => proofBy(client, { htu, token: bound }))
+        : undefined;
+    const times = await sendCounted({
+      ...load,
+      ...(proofs === undefined ? {} : { proofs }),
+      requests: REQUESTS,
+    });
     return times.toSorted()[Math.ceil(REQUESTS * 0.99) - 1] ?? 0;
   };
   const measure = async (of: keyof Compared): Promise<Measured> => {

@@ -86,6 +86,16 @@ const CHANGES = {
     ...described,
     decisions: { from: ["127.0.0.0/8"], grpc: true, only: true },
   }),
+  proof: (described: Described) => ({
+    ...described,
+    tokens: { ...described.tokens, proof: "accept" },
+  }),
+  apiKeys: (described: Described) => ({
+    ...onRoutes({ tokenFrom: [{ header: "Authorization" }, { apiKey: "Authorization" }] })(
+      described,
+    ),
+    apiKeys: [{ kind: "file", path: "api-keys.yaml" }],
+  }),
   browser: (described: Described) => ({ ...described, browser: { page: { title: "Orders" } } }),
   revocation: (described: Described) => ({
     ...described,

@@ -1,5 +1,6 @@
 import { argon2Sync, randomBytes } from "node:crypto";
 import { imageFlags, imageMalloc } from "../../test/support/image-flags.ts";
+import { newApiKey } from "../../src/tokens/api-keys/api-key-file.ts";
 import { startProxy } from "../machine/cores.ts";
 import { HEAP_SOCKET } from "../quick/heap-socket.ts";
 import type { Setting } from "../setting/setting.ts";
@@ -19,6 +20,9 @@ export function sallyport(workers: number): Peer {
     start: (setting, place) => startSallyport(setting, place, { workers }),
   };
 }
+
+/** What the feature `apiKeys` accepts. */
+export const API_KEY = newApiKey("bench");
 
 const REPORT_HEAP = new URL("../quick/report-heap.ts", import.meta.url).href;
 
@@ -50,6 +54,8 @@ export async function startSallyport(
   }: SallyportOptions = {},
 ): Promise<Running> {
   await setting.write("users.yaml", JSON.stringify({ users: USERS }));
+  const keys = { bench: { hash: API_KEY.hash, groups: [GROUP] } };
+  await setting.write("api-keys.yaml", JSON.stringify({ keys }));
   // JSON is YAML, too.
   const configuration = JSON.stringify(
     withFeatures(describe(setting, place, workers, adminPort), features, { stateServer }),

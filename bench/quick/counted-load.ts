@@ -8,6 +8,8 @@ export interface CountedLoad {
   readonly token: string;
   /** What is sent instead of a GET with the token in `Authorization`. */
   readonly instead: Instead | undefined;
+  /** With `proof`, one for each request. */
+  readonly proofs?: readonly string[];
   /** The total number of requests. */
   readonly requests: number;
   /** Where the question is asked; by default, where Sallyport answers it. */
@@ -18,8 +20,8 @@ export interface CountedLoad {
   readonly connections?: number;
 }
 
-/** The token in the cookie of sessions, or the question of another proxy about the same GET. */
-export type Instead = "cookie" | "decision";
+/** The token in the cookie of sessions, the question of another proxy about the same GET, a bound token, or an API key. */
+export type Instead = "cookie" | "decision" | "proof" | "apiKey";
 
 const CONNECTIONS = 32;
 const TIMEOUT_MS = 60_000;
@@ -34,6 +36,7 @@ export async function sendCounted({
   ca,
   token,
   instead,
+  proofs,
   requests,
   path = instead === "decision" ? "/_sallyport/decide" : "/orders/4711",
   status = "200",
@@ -43,7 +46,9 @@ export async function sendCounted({
   const head = [
     `GET ${path} HTTP/1.1`,
     `Host: 127.0.0.1:${port}`,
-    instead === "cookie" ? `Cookie: __Host-sallyport=${token}` : `Authorization: Bearer ${token}`,
+    instead === "cookie"
+      ? `Cookie: __Host-sallyport=${token}`
+      : `Authorization: ${proofs === undefined ? "Bearer" : "DPoP"} ${token}`,
     // As nginx asks.
     ...(instead === "decision"
       ? [
@@ -54,10 +59,15 @@ export async function sendCounted({
         ]
       : []),
   ];
-  const exchange = { request: `${head.join("\r\n")}\r\n\r\n`, status };
+  const common = head.join("\r\n");
+  const whole = `${common}\r\n\r\n`;
   let sent = 0;
   let answered = 0;
-  const next = (): boolean => sent++ < requests;
+  const next = (): string | undefined => {
+    const proof = proofs?.[sent];
+    if (sent++ >= requests) return undefined;
+    return proof === undefined ? whole : `${common}\r\nDPoP: ${proof}\r\n\r\n`;
+  };
   const took = (ms: number): void => {
     times[answered++] = ms;
   };
@@ -65,8 +75,8 @@ export async function sendCounted({
     Array.from({ length: connections }, () => {
       const where = { port, host: "127.0.0.1" };
       return ca === undefined
-        ? converse(connectPlain(where), "connect", exchange, next, took)
-        : converse(connectTls({ ...where, ca }), "secureConnect", exchange, next, took);
+        ? converse(connectPlain(where), "connect", status, next, took)
+        : converse(connectTls({ ...where, ca }), "secureConnect", status, next, took);
     }),
   );
   return times;
@@ -75,16 +85,17 @@ export async function sendCounted({
 async function converse(
   socket: Socket,
   opened: "connect" | "secureConnect",
-  { request, status }: { readonly request: string; readonly status: string },
-  next: () => boolean,
+  status: string,
+  next: () => string | undefined,
   took: (ms: number) => void,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let began = 0;
   const send = (): void => {
     began = performance.now();
-    if (next()) socket.write(request, "latin1");
-    else resolve();
+    const request = next();
+    if (request === undefined) resolve();
+    else socket.write(request, "latin1");
   };
   let received = "";
   socket.setTimeout(TIMEOUT_MS, () => reject(new Error("an answer did not come")));

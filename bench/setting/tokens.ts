@@ -31,6 +31,8 @@ interface TokenChanges {
   readonly audience?: string;
   /** Seconds from now until `exp`; negative for an expired token. */
   readonly lifetime?: number;
+  /** The thumbprint of the key to which it is bound; by default none. */
+  readonly jkt?: string;
 }
 
 const LIFETIME = 18_000;
@@ -62,9 +64,9 @@ async function keep(
     algorithm,
     directory,
     publicFile,
-    sign({ issuer = ISSUER, audience = AUDIENCE, lifetime = LIFETIME } = {}) {
+    sign({ issuer = ISSUER, audience = AUDIENCE, lifetime = LIFETIME, jkt } = {}) {
       const now = Math.floor(Date.now() / 1000);
-      return new SignJWT({ groups: [GROUP], ...MORE })
+      return new SignJWT({ groups: [GROUP], ...MORE, ...(jkt !== undefined && { cnf: { jkt } }) })
         .setProtectedHeader({ alg: algorithm, kid, typ: "JWT" })
         .setIssuer(issuer)
         .setSubject("alice")

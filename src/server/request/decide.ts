@@ -223,14 +223,16 @@ export class Decision implements VerificationNotes {
     if (typeof token === "string") {
       this.trace?.passed.push("bearer");
       const verdict = gate.tokens.verify(token, request.connection, this);
-      return verdict instanceof Promise ? verdict.then(this.#proven) : this.#proven(verdict);
+      return verdict instanceof Promise
+        ? verdict.then((each) => this.#proven(each))
+        : this.#proven(verdict);
     }
     if (!("reason" in token)) return this.#proven(token);
     return auth === "optional" && token.reason === "missing" ? undefined : token;
   }
 
   /** Returns the caller of a token, if the request has the proof that it needs. */
-  readonly #proven = (verdict: UnprovenVerdict): TokenVerdict | Promise<TokenVerdict> => {
+  #proven(verdict: UnprovenVerdict): TokenVerdict | Promise<TokenVerdict> {
     const { gate, accepted, decision, dryRun = false } = this.#context;
     const { proofs } = gate.tokens;
     if (!(verdict instanceof BoundToken)) {
@@ -240,7 +242,7 @@ export class Decision implements VerificationNotes {
     const earlier = accepted ?? decision?.identity;
     const isDpop = this.#isDpop;
     return proofs.prove(verdict, { ...proofIn(this.request), isDpop, earlier, dryRun });
-  };
+  }
 
   /** Returns the token, or what an API key says. @throws GateError `cross_site` if another site's page may have had the browser send a cookie. */
   #tokenIn(places: TokenPlaces): string | UnprovenVerdict {
