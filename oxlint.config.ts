@@ -106,7 +106,7 @@ const COSTLY: Record<string, string> = { "node:http": "lib/http/node-http.ts" };
 const MINTS = [
   { name: "mintGateRequest", file: "gate-request", place: "server/request/intake.ts" },
   { name: "mintIdentity", file: "identity", place: "tokens/" },
-  { name: "unbind", file: "identity", place: "tokens/proofs/proofs.ts" },
+  { name: "unbind", file: "bound-token", place: "tokens/proofs/proofs.ts" },
   { name: "mintPermit", file: "permit", place: "policy/authorize.ts" },
 ] as const;
 

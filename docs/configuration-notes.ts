@@ -51,8 +51,8 @@ Write the name of a claim as it is in the token. If no claim has the whole name,
 \`tokens.trusted[].claims.subject: email\`, make sure that callers cannot choose their address: require \`email_verified\`.
 
 If a JWT names an issuer with keys, Sallyport verifies it with these keys and sends it to no other server. It uses \`introspection\` (RFC 7662)
-for tokens that are not JWTs, and refuses those that are inactive, of a \`token_type\` other than Bearer, or without \`sub\` (or
-\`claims.subject\`). Any token that is bound to a key (\`cnf\`, RFC 7800) is refused, since Sallyport does not check the key. It uses \`tokenReview\` for all remaining tokens. The claim \`aud\` of such a caller, which a
+for tokens that are not JWTs, and refuses those that are inactive, of a \`token_type\` other than Bearer and DPoP, or without \`sub\` (or
+\`claims.subject\`). A token that is bound to a key (\`cnf\`, RFC 7800) is refused unless \`proof\` says otherwise: [proofs](../proofs.md). It uses \`tokenReview\` for all remaining tokens. The claim \`aud\` of such a caller, which a
 route can require, is what the server reports: \`aud\` of the introspection, \`status.audiences\` of the TokenReview. Sallyport caches a
 yes for \`cache\`, but never beyond the token's \`exp\`; a revocation takes effect at once. Connections that a token without \`exp\` has
 opened end after an hour. If a server is unavailable, the response is 503, never 401. Each thread has at most 256 of these requests in

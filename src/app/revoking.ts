@@ -1,6 +1,7 @@
 import type { Configuration } from "../config/configuration.ts";
 import type { Snapshot, SnapshotFiles } from "../config/snapshot.ts";
-import { BoundToken, type IdentityClaims } from "../core/request/identity.ts";
+import { BoundToken } from "../core/request/bound-token.ts";
+import type { IdentityClaims } from "../core/request/identity.ts";
 import type { TokenVerifier } from "../tokens/verify/verifier.ts";
 import {
   NAMED_REVOCATIONS,

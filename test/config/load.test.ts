@@ -58,6 +58,7 @@ describe("a valid file", () => {
         cache: { entries: 10_000, bytes: 16 * 1024 ** 2 },
         trusted: [],
         jwks: { publish: false },
+        proof: "refuse",
         revocation: { logout: false, users: true },
         streams: { endWithToken: true, grace: 0 },
         maxBytes: 8_192,

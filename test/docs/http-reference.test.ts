@@ -10,6 +10,7 @@ const codes = Object.keys(ERRORS) as ErrorCode[];
 
 /** Headers that only some responses with the code have; the document names them without a value. */
 const AT_TIMES: Partial<Record<ErrorCode, string | string[]>> = {
+  login_proof: "DPoP-Nonce",
   login_throttled: "Retry-After",
   method_not_allowed: "Allow",
   concurrency_limited: ["Retry-After"],

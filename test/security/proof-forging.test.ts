@@ -52,7 +52,9 @@ afterAll(async () => {
 });
 
 /** Sends proofs as they are, behind a proxy that ends TLS. */
-async function statusOf(...proofs: readonly string[]): Promise<number> {
+const statusOf = (...proofs: readonly string[]): Promise<number> => statusWith(token, proofs);
+
+async function statusWith(token: string, proofs: readonly string[]): Promise<number> {
   const fields = proofs.map((proof) => `DPoP: ${proof}`);
   const lines = ["GET /a/b HTTP/1.1", `Host: ${HOST}`, "X-Forwarded-Proto: https"];
   const head = request([...lines, `Authorization: DPoP ${token}`, ...fields, "Connection: close"]);
@@ -70,6 +72,18 @@ const { jwk } = alice;
 it("a good one is accepted", async () => {
   expect(await statusOf(proofWith())).toBe(200);
   expect(await statusOf(proofWith({ header: { typ: "application/DPoP+JWT" } }))).toBe(200);
+});
+
+it("a stolen token does not count with the proof of another, whether or not their key is known", async () => {
+  const mallory = await clientKey();
+  const his = await signToken(pair, {
+    ...{ iss: ISSUER, aud: "orders", sub: "mallory", iat: seconds, exp: seconds + 600 },
+    cnf: { jkt: mallory.jkt },
+  });
+  const byHim = (of: string): string[] => [proofBy(mallory, { htu: URL_OF_IT, token: of })];
+  expect(await statusWith(token, byHim(token))).toBe(401);
+  expect(await statusWith(his, byHim(his))).toBe(200);
+  expect(await statusWith(token, byHim(token))).toBe(401);
 });
 
 describe("the header", () => {

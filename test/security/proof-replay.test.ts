@@ -12,6 +12,7 @@ import { connectHttp2 } from "../support/http2-client.ts";
 import { connectTunnel } from "../support/http2-websocket.ts";
 import { clientKey, proofBy, type ProofParts, withProof } from "../support/proofs.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { until } from "../support/until.ts";
 import {
   openWebSocket,
   startWebSocketBackend,
@@ -111,7 +112,8 @@ it("a proof counts once, even if all threads get it at once", async () => {
   for (let round = 0; round < 10; round += 1) {
     const headers = headersFor("/x");
     const statuses = await Promise.all(Array.from({ length: 12 }, () => statusOf("/x", headers)));
-    expect(statuses.toSorted()).toEqual([200, ...Array<number>(11).fill(401)]);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+    expect(statuses.filter((status) => status === 401)).toHaveLength(11);
   }
 });
 
@@ -132,7 +134,9 @@ it("an identifier counts once, whatever else the proof says, but is no one else'
 });
 
 it("a WebSocket needs no other proof after a reload, and ends when bound tokens are refused", async () => {
-  using socket = await openWebSocket(gate, "/socket", headersFor("/socket"));
+  const iat = Math.floor(Date.now() / 1000) - 58;
+  using socket = await openWebSocket(gate, "/socket", headersFor("/socket", { claims: { iat } }));
+  await until(() => Date.now() > (iat + 61) * 1000);
   const reload = async (change: (config: WrittenConfiguration) => void): Promise<void> => {
     await editConfiguration(gate, change);
     const { status } = await ask({ port: gate.adminPort }, "/-/reload", { method: "POST" });

@@ -1,7 +1,8 @@
 import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { SignJWT } from "jose";
 import { onTestFinished } from "vitest";
-import { BoundToken, Identity } from "../../src/core/request/identity.ts";
+import { BoundToken } from "../../src/core/request/bound-token.ts";
+import { Identity } from "../../src/core/request/identity.ts";
 import type {
   TokenRefusal,
   UnprovenVerdict,

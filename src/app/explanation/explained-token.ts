@@ -2,7 +2,7 @@
 import type { Decision } from "../../server/request/decide.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { ExplainedStep, ExplainedToken } from "../../core/explanation.ts";
-import { BoundToken } from "../../core/request/identity.ts";
+import { BoundToken } from "../../core/request/bound-token.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import {
   type AskedRevocation,

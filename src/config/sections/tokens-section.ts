@@ -15,7 +15,7 @@ import {
 import { REVOCATION_KEYS } from "../../core/revocation.ts";
 import { ASYMMETRIC_ALGORITHMS, SIGNING_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
 import { PROOF_RULES } from "../../core/request/token-verifier.ts";
-import { issuerProblems, PROOF, trusted } from "./trusted-section.ts";
+import { issuerProblems, trusted } from "./trusted-section.ts";
 import { ASSERTION_HEADER, isOwnRequestHeader } from "../../upstream/headers/header-names.ts";
 import { mappingAt, OWN_ISSUER, type PathProblem, textAt, type Written } from "../written.ts";
 
@@ -106,7 +106,12 @@ function tokensSection() {
     revocation: revocationSection(),
     streams: streamsSection(),
     assertion: assertionSection(),
-    proof: z.enum(PROOF_RULES).default("refuse").describe(PROOF),
+    proof: z
+      .enum(PROOF_RULES)
+      .default("refuse")
+      .describe(
+        "What happens to tokens that are bound to a key of the client (cnf): refuse, accept with a proof (DPoP, or the TLS certificate), or require, which refuses all others",
+      ),
     trusted: z.array(trusted()).default([]).describe("Other issuers whose tokens are accepted"),
     maxBytes: size({ min: 256, max: 1024 ** 2 })
       .prefault("8KiB")

@@ -49,9 +49,6 @@ function jwks() {
     .transform((written) => (typeof written === "string" ? { url: written } : written));
 }
 
-export const PROOF =
-  "What happens to tokens that are bound to a key of the client (cnf): refuse; accept with a proof, by DPoP or the TLS certificate; require also refuses all others";
-
 function audience() {
   return z
     .union([text(), z.array(text()).min(1)], { error: "must be a text or a list of texts" })
@@ -107,7 +104,10 @@ function writtenIssuer() {
       .prefault("60s")
       .describe("Tolerated difference between the issuer's clock and this one"),
     ...claimsOfIssuer(),
-    proof: z.enum(PROOF_RULES).exactOptional().describe(`${PROOF}. Default: tokens.proof`),
+    proof: z
+      .enum(PROOF_RULES)
+      .exactOptional()
+      .describe("What happens to its bound tokens; default: tokens.proof"),
   });
 }
 

@@ -1,15 +1,9 @@
+import type { Confirmation } from "./bound-token.ts";
+
 /** A value that a claim can be compared with. */
 export type ClaimScalar = string | number | boolean;
 /** The stored value of a claim: one value, or the values of a list. Objects are not stored. */
 export type ClaimValue = ClaimScalar | readonly ClaimScalar[];
-
-/** What a token is bound to (RFC 7800): each in base64url, and at least one of them. */
-export interface Confirmation {
-  /** The SHA-256 thumbprint (RFC 7638) of the key that signs DPoP proofs (RFC 9449 §6.1). */
-  readonly jkt: string | undefined;
-  /** The SHA-256 of the client's certificate (RFC 8705 §3.1). */
-  readonly x5t: string | undefined;
-}
 
 /** The claims of a verified token. */
 export interface IdentityClaims {
@@ -68,27 +62,5 @@ export class Identity implements IdentityClaims {
   /** Whether a value is a genuine identity rather than a look-alike. */
   static is(value: unknown): value is Identity {
     return typeof value === "object" && value !== null && #verified in value;
-  }
-}
-
-/** Returns the caller of a bound token whose proof was just checked. Only `tokens/proofs` may import it (a lint rule). */
-export let unbind: (token: BoundToken) => Identity;
-
-/** A verified token whose caller must still prove to have its key. It is no identity: only `unbind` makes it one. */
-export class BoundToken {
-  readonly claims: IdentityClaims;
-  readonly bound: Confirmation;
-  /** The SHA-256 of the token in base64url: the `ath` of its proofs (RFC 9449 §4.2). */
-  readonly digest: string;
-  readonly #identity: Identity;
-  static {
-    unbind = (token) => token.#identity;
-  }
-
-  constructor(claims: IdentityClaims, bound: Confirmation, digest: string) {
-    this.claims = claims;
-    this.bound = bound;
-    this.digest = digest;
-    this.#identity = mintIdentity(claims);
   }
 }

@@ -1,5 +1,6 @@
 import type { RevocationKindName } from "../revocation.ts";
-import type { BoundToken, Identity, IdentityClaims } from "./identity.ts";
+import type { BoundToken } from "./bound-token.ts";
+import type { Identity, IdentityClaims } from "./identity.ts";
 
 /** Why a token was refused: for the log and the metrics, never for the client. */
 export const TOKEN_REFUSAL_REASONS = [

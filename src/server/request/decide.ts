@@ -1,7 +1,8 @@
 import type { Endpoint, Gate } from "./gate.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import { BoundToken, Identity } from "../../core/request/identity.ts";
+import { BoundToken } from "../../core/request/bound-token.ts";
+import { Identity } from "../../core/request/identity.ts";
 import { type AuthReason, type AuthResult, isAuthReason } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
@@ -250,7 +251,8 @@ export class Decision implements VerificationNotes {
     const { request } = this;
     const found = tokenIn(request, places, gate.tokens.proofs !== undefined);
     if (!("token" in found)) return found;
-    this.#isDpop &&= found.place === places.authorization || "apiKey" in found.place;
+    const { authorization, keysInAuthorization } = places;
+    this.#isDpop &&= found.place === authorization || found.place === keysInAuthorization;
     const isSwitching = upgrade !== undefined;
     if ("cookie" in found.place && comesFromAnotherSite(request, isSwitching, gate.cors)) {
       throw new GateError("cross_site", { reason: "cross_site" });

@@ -1,7 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../lib/clock.ts";
-import { derivedKey } from "../keys/derived-key.ts";
-import type { SigningKeys } from "../keys/key-ring.ts";
+import { derivedKey, type SigningKeys } from "../keys/key-ring.ts";
 
 /** A nonce counts in the slot in which it was made, and in the next one, in milliseconds. */
 const SLOT_MS = 120_000;

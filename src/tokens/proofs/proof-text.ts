@@ -12,7 +12,7 @@ import { PRIVATE_MEMBERS } from "../keys/key-set.ts";
 import { isDate } from "../verify/claims.ts";
 import { typeName } from "../verify/token-text.ts";
 
-/** The key of a client, and the algorithm that it signs proofs with. */
+/** The key with which a client signs proofs. */
 export interface ProofKey {
   readonly algorithm: AsymmetricAlgorithm;
   readonly key: KeyObject;
@@ -20,14 +20,10 @@ export interface ProofKey {
   readonly thumbprint: string;
 }
 
-/** The header of a proof (RFC 9449 §4.2). */
-export interface ProofHeader {
-  readonly algorithm: AsymmetricAlgorithm;
-  readonly jwk: Readonly<Record<string, unknown>>;
-}
-
-/** The claims of a proof. Nothing in it is verified yet. */
-export interface ProofClaims {
+/** A proof as it was sent (RFC 9449 §4.2). Nothing in it is verified yet. */
+interface UnverifiedProof {
+  /** The first part of the compact JWS. Each client repeats it. */
+  readonly header: string;
   readonly jti: string;
   readonly htm: string;
   readonly htu: string;
@@ -47,33 +43,11 @@ const REFUSED = ["crit", "b64", "zip", "kid", "jku", "x5u", "x5c", "x5t", "x5t#S
 const LARGEST_EXPONENT = 2n ** 32n;
 const RSA_BITS = 4_096;
 
-/** Returns the two parts of a compact JWS that are signed, as written; undefined if it has another form. */
-export function partsOf(proof: string): readonly [header: string, payload: string] | undefined {
-  if (proof.length > LONGEST) return undefined;
-  const [, header, payload] = FORM.exec(proof) ?? [];
-  return header === undefined || payload === undefined ? undefined : [header, payload];
-}
-
-/** @returns what is wrong, in words, if it is not the header of a proof. */
-export function readProofHeader(part: string): ProofHeader | string {
-  const header = jsonIn(part);
-  if (header === undefined) return "its header is not a JSON object with unique names";
-  const { typ, alg, jwk } = header;
-  if (typeof typ !== "string" || typeName(typ) !== "dpop+jwt") return '"typ" is not dpop+jwt';
-  const algorithm = ASYMMETRIC_ALGORITHMS.find((name) => name === alg);
-  if (algorithm === undefined) return '"alg" is not one that is accepted';
-  const refused = REFUSED.find((name) => name in header);
-  if (refused !== undefined) return `its header has "${refused}"`;
-  if (!isJsonObject(jwk)) return 'its header has no "jwk"';
-  if (jwk["kty"] === "oct" || PRIVATE_MEMBERS.some((name) => name in jwk)) {
-    return '"jwk" is secret or private';
-  }
-  return { algorithm, jwk };
-}
-
-/** @returns what is wrong, in words, if these are not the claims of a proof. */
-export function readProofClaims(part: string): ProofClaims | string {
-  const claims = jsonIn(part);
+/** Reads a proof, but not its header. @returns what is wrong, in words, if it is none. */
+export function readProof(text: string): UnverifiedProof | string {
+  const [, header = "", payload = ""] = (text.length <= LONGEST && FORM.exec(text)) || [];
+  if (header === "") return `it is not a compact JWS of at most ${LONGEST} characters`;
+  const claims = jsonIn(payload);
   if (claims === undefined) return "its payload is not a JSON object with unique names";
   const { jti, htm, htu, iat, ath, nonce } = claims;
   if (typeof jti !== "string" || jti === "" || Buffer.byteLength(jti) > LONGEST_JTI) {
@@ -83,27 +57,56 @@ export function readProofClaims(part: string): ProofClaims | string {
   if (typeof htu !== "string") return 'there is no "htu"';
   if (!isDate(iat)) return '"iat" must be a number of seconds';
   if (nonce !== undefined && typeof nonce !== "string") return '"nonce" is not a string';
-  return { jti, htm, htu, iat, ath, nonce };
+  return { header, jti, htm, htu, iat, ath, nonce };
 }
 
-/** Returns the thumbprint of a key (RFC 7638); undefined if it has not the members of one. */
-export async function thumbprintOf({ jwk }: ProofHeader): Promise<string | undefined> {
-  return calculateJwkThumbprint(jwk).catch(() => undefined);
-}
+/** The header of a proof, and the key that it brings, from what is cheap to what is dear. */
+export class ProofHeader {
+  readonly #algorithm: AsymmetricAlgorithm;
+  readonly #jwk: Record<string, unknown>;
 
-/** Imports the key of a proof. @returns what is wrong, in words, if it cannot be used. */
-export function importKey({ algorithm, jwk }: ProofHeader): KeyObject | string {
-  let key: KeyObject;
-  try {
-    key = keyFromJwk(jwk);
-  } catch {
-    return '"jwk" cannot be read';
+  private constructor(algorithm: AsymmetricAlgorithm, jwk: Record<string, unknown>) {
+    this.#algorithm = algorithm;
+    this.#jwk = jwk;
   }
-  const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
-  const weakness = weaknessOf(key);
-  if (weakness !== undefined) return weakness;
-  if (modulusLength > RSA_BITS || publicExponent > LARGEST_EXPONENT) return '"jwk" is too large';
-  return fits(key, algorithm) ? key : '"alg" does not fit "jwk"';
+
+  /** @param part the first part of the compact JWS. @returns what is wrong, in words, if it is not the header of a proof. */
+  static read(part: string): ProofHeader | string {
+    const header = jsonIn(part);
+    if (header === undefined) return "its header is not a JSON object with unique names";
+    const { typ, alg, jwk } = header;
+    if (typeof typ !== "string" || typeName(typ) !== "dpop+jwt") return '"typ" is not dpop+jwt';
+    const algorithm = ASYMMETRIC_ALGORITHMS.find((name) => name === alg);
+    if (algorithm === undefined) return '"alg" is not one that is accepted';
+    const refused = REFUSED.find((name) => name in header);
+    if (refused !== undefined) return `its header has "${refused}"`;
+    if (!isJsonObject(jwk)) return 'its header has no "jwk"';
+    if (jwk["kty"] === "oct" || PRIVATE_MEMBERS.some((name) => name in jwk)) {
+      return '"jwk" is secret or private';
+    }
+    return new ProofHeader(algorithm, jwk);
+  }
+
+  /** Returns the thumbprint of the key (RFC 7638); undefined if it has not the members of one. */
+  thumbprint(): Promise<string | undefined> {
+    return calculateJwkThumbprint(this.#jwk).catch(() => undefined);
+  }
+
+  /** Imports the key. @returns what is wrong, in words, if it cannot be used. */
+  key(thumbprint: string): ProofKey | string {
+    let key: KeyObject;
+    try {
+      key = keyFromJwk(this.#jwk);
+    } catch {
+      return '"jwk" cannot be read';
+    }
+    const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
+    const weakness = weaknessOf(key);
+    if (weakness !== undefined) return weakness;
+    if (modulusLength > RSA_BITS || publicExponent > LARGEST_EXPONENT) return '"jwk" is too large';
+    const algorithm = this.#algorithm;
+    return fits(key, algorithm) ? { algorithm, key, thumbprint } : '"alg" does not fit "jwk"';
+  }
 }
 
 function jsonIn(part: string): Record<string, unknown> | undefined {

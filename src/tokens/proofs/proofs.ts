@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
-import { type BoundToken, type Identity, unbind } from "../../core/request/identity.ts";
+import { type BoundToken, unbind } from "../../core/request/bound-token.ts";
+import type { Identity } from "../../core/request/identity.ts";
 import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
 import type { RememberProof } from "../../core/shared-parts.ts";
 import type { LoopBudget } from "../../lib/async/loop-budget.ts";
@@ -9,15 +10,7 @@ import type { SigningKeys } from "../keys/key-ring.ts";
 import { isSignedWith } from "../verify/signature.ts";
 import { Nonces } from "./nonces.ts";
 import type { UsedProofs } from "./proof-memory.ts";
-import {
-  importKey,
-  partsOf,
-  type ProofClaims,
-  type ProofKey,
-  readProofClaims,
-  readProofHeader,
-  thumbprintOf,
-} from "./proof-text.ts";
+import { ProofHeader, type ProofKey, readProof } from "./proof-text.ts";
 
 /** What a request brings to prove that its client has a key. */
 export interface ProofRequest {
@@ -122,14 +115,9 @@ export class Proofs {
   ): Promise<{ readonly jkt: string } | TokenRefusal> {
     const read = this.#read(request, undefined);
     if ("reason" in read) return read;
-    const header = readProofHeader(read.header);
-    const jkt = typeof header === "string" ? undefined : await thumbprintOf(header);
+    const header = ProofHeader.read(read.header);
+    const jkt = typeof header === "string" ? undefined : await header.thumbprint();
     return (await this.#checkNew(read, jkt, false)) ?? { jkt: jkt ?? "" };
-  }
-
-  /** Returns the nonce for a challenge; undefined if none can be made. */
-  nonce(): string | undefined {
-    return this.#nonces.current();
   }
 
   /** Reads a proof, from what is cheap to what is dear. @param ath undefined for a proof without a token. */
@@ -140,21 +128,19 @@ export class Proofs {
     const [text, another] = sent;
     if (text === undefined) return MISSING;
     if (another !== undefined) return invalid("there are two DPoP headers");
-    const parts = partsOf(text);
-    if (parts === undefined) return invalid("it is not a compact JWS of at most 4096 characters");
-    const [header, payload] = parts;
-    const claims = readProofClaims(payload);
+    const claims = readProof(text);
     if (typeof claims === "string") return invalid(claims);
     if (claims.htm !== method) return invalid('"htm" is not the method of the request');
     if (ath !== undefined && claims.ath !== ath) return invalid('"ath" is that of another token');
     if (!isTarget(claims.htu)) return invalid('"htu" is not the URL of the request');
-    const until = this.#endOf(claims);
+    const until = this.#endOf(claims.iat, claims.nonce);
     if (typeof until !== "number") return until;
-    return { text, header, jti: claims.jti, isWithToken: ath !== undefined, until };
+    const { header, jti } = claims;
+    return { text, header, jti, isWithToken: ath !== undefined, until };
   }
 
   /** Returns when a proof ends: with its nonce, whatever the client's clock says, else by its `iat`. */
-  #endOf({ iat, nonce }: ProofClaims): number | TokenRefusal {
+  #endOf(iat: number, nonce: string | undefined): number | TokenRefusal {
     const now = this.#options.clock.now();
     const isTimely = iat * 1000 > now - BACK_MS && iat * 1000 <= now + AHEAD_MS;
     const until =
@@ -174,16 +160,14 @@ export class Proofs {
 
   /** Checks a proof with a key that is not known yet. @param jkt the thumbprint that the key must have. */
   async #checkNew(read: ReadProof, jkt: string | undefined, dryRun: boolean): Promise<Checked> {
-    const header = readProofHeader(read.header);
+    const header = ProofHeader.read(read.header);
     if (typeof header === "string") return invalid(header);
-    const thumbprint = await thumbprintOf(header);
+    const thumbprint = await header.thumbprint();
     if (thumbprint === undefined) return invalid('"jwk" cannot be read');
     if (thumbprint !== jkt) return OTHER_KEY;
     return this.#run(() => {
-      const key = importKey(header);
-      if (typeof key === "string") return invalid(key);
-      const { algorithm } = header;
-      return this.#check(read, { algorithm, key, thumbprint }, dryRun);
+      const key = header.key(thumbprint);
+      return typeof key === "string" ? invalid(key) : this.#check(read, key, dryRun);
     });
   }
 
@@ -200,6 +184,8 @@ export class Proofs {
     if (dryRun || used === undefined) return undefined;
     const name = `${key.thumbprint}\0${jti}`;
     const now = clock.now();
+    // It may have ended while it waited for its turn, and would not be remembered.
+    if (now >= until) return invalid("it has ended");
     const found = used.remember(name, until, now);
     if (found !== "new") return found === "full" ? FULL : REPLAYED;
     if (remember === undefined) return undefined;

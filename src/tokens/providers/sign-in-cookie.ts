@@ -2,8 +2,7 @@ import { compactDecrypt } from "jose/jwe/compact/decrypt";
 import { CompactEncrypt } from "jose/jwe/compact/encrypt";
 import { SIGN_IN_SECONDS } from "../../core/login.ts";
 import { GateError } from "../../core/request/errors.ts";
-import { derivedKey } from "../keys/derived-key.ts";
-import type { KeyRing, SigningKeys } from "../keys/key-ring.ts";
+import { derivedKey, type KeyRing, type SigningKeys } from "../keys/key-ring.ts";
 import type { SignInSecrets } from "./openid-provider.ts";
 
 /** What a browser keeps while a person is at a provider. */

@@ -1,9 +1,5 @@
-import type {
-  ClaimScalar,
-  ClaimValue,
-  Confirmation,
-  IdentityClaims,
-} from "../../core/request/identity.ts";
+import type { Confirmation } from "../../core/request/bound-token.ts";
+import type { ClaimScalar, ClaimValue, IdentityClaims } from "../../core/request/identity.ts";
 import type {
   ClaimMapping,
   Expectations,

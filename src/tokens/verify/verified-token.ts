@@ -1,6 +1,6 @@
 import type { LRUCache } from "lru-cache";
+import { BoundToken } from "../../core/request/bound-token.ts";
 import {
-  BoundToken,
   type ClaimScalar,
   Identity,
   type IdentityClaims,
@@ -37,8 +37,9 @@ export class VerifiedToken {
     until = Infinity,
   ) {
     const { bound, acceptedUntil } = claims;
-    this.caller = bound ? new BoundToken(claims, bound, digest) : mintIdentity(claims);
-    this.claims = this.caller instanceof Identity ? this.caller : claims;
+    const caller = mintIdentity(claims);
+    this.caller = bound ? new BoundToken(claims, bound, digest, caller) : caller;
+    this.claims = bound ? claims : caller;
     this.#key = key;
     this.until = Math.min(acceptedUntil, key?.until ?? Infinity, until);
   }
