@@ -51,8 +51,8 @@ export async function startReplicas(config: ConfigParts, workers = 1): Promise<R
           ...{ listen: `127.0.0.1:${ports[place]}`, tls: "off", trustedProxies: ["127.0.0.1/32"] },
           ...{ drain: { delay: "300ms", timeout: "5s" }, workers },
         },
-        tokens: { keys, revocation: { logout: true } },
         ...config,
+        tokens: { keys, revocation: { logout: true }, ...Object(config["tokens"]) },
       },
     });
   const gates = await Promise.all(ports.map((_, place) => start(place)));
