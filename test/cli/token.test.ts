@@ -30,6 +30,18 @@ async function inspected(token: string): Promise<Inspected & { readonly code: nu
   return { ...(JSON.parse(out) as Inspected), code };
 }
 
+it("a token that is bound to a key needs a proof with each request", async () => {
+  const jkt = "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I";
+  const accept = ["--set", "tokens.proof=accept"];
+  const { out } = await mint("--subject", "alice", "--jkt", jkt, ...accept);
+  const found = await command(["token", "inspect", ...shipped.flags, ...accept, out.trim()]);
+  expect(found.code).toBe(0);
+  expect(found.out).toContain(`cnf: {"jkt":"${jkt}"}`);
+  expect(found.out).toMatch(/- proof +each request must prove/);
+  const refused = await mint("--subject", "alice", "--jkt", jkt);
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining("sender_constrained")]);
+});
+
 describe("mint", () => {
   it("prints only a valid token on stdout, and a note on stderr", async () => {
     const args = ["--subject", "alice", "--groups", "sales, admin", "--lifetime", "1h30m"];

@@ -4,6 +4,7 @@ import { decodeJwt } from "jose";
 import { type Answer, ask, askLogin, fieldsOf, type Question } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
+import type { Explanation } from "../../src/core/explanation.ts";
 import { byKey } from "../support/compact-token.ts";
 import { signingPair, signToken } from "../support/foreign-keys.ts";
 import { clientKey, proofBy, type ProofParts, withProof } from "../support/proofs.ts";
@@ -43,6 +44,10 @@ beforeAll(async () => {
         {
           ...{ name: "places", path: "/places/", upstream: "app" },
           tokenFrom: [{ header: "Authorization" }, { cookie: "session" }, { query: "token" }],
+        },
+        {
+          ...{ name: "cookies", path: "/cookies/", upstream: "app" },
+          tokenFrom: [{ cookie: "session" }],
         },
         { name: "everything", path: "/", upstream: "app" },
       ],
@@ -176,6 +181,41 @@ describe("the clock of a client", () => {
   });
 });
 
+describe("an explanation", () => {
+  const explained = async (proof: string): Promise<Explanation> => {
+    const query = new URLSearchParams({ url: `https://127.0.0.1:${gate.port}/x` });
+    query.append("header", `DPoP: ${proof}`);
+    const { body } = await ask({ port: gate.adminPort }, `/-/explain?${query.toString()}`, {
+      headers: { authorization: `DPoP ${token}` },
+    });
+    return JSON.parse(body) as Explanation;
+  };
+  const stepOf = ({ token: found }: Explanation) =>
+    found?.steps.find(({ step }) => step === "proof");
+
+  it("checks the proof, and uses it not up", async () => {
+    const proof = proofFor("/x");
+    for (let i = 0; i < 2; i += 1) {
+      const found = await explained(proof);
+      expect(found.verdict.outcome).toBe("forwarded");
+      expect(stepOf(found)?.result).toBe("ok");
+      expect(found.backend?.headers.removed.map((name) => name.toLowerCase())).toContain("dpop");
+    }
+    expect((await send("/x", proof)).status).toBe(200);
+  });
+
+  it("says what is wrong with it", async () => {
+    const found = await explained(proofFor("/y"));
+    expect(found.verdict).toMatchObject({
+      outcome: "refused",
+      status: 401,
+      reason: "proof_invalid",
+    });
+    const detail = '"htu" is not the URL of the request';
+    expect(stepOf(found)).toEqual({ step: "proof", result: "failed", detail });
+  });
+});
+
 describe("no proof counts elsewhere", () => {
   it.each([
     ["a bearer token", "/x", { authorization: `Bearer ${token}` }],
@@ -185,6 +225,16 @@ describe("no proof counts elsewhere", () => {
     const proof = proofFor(path.split("?", 1)[0] ?? "");
     const answer = await ask(gate, path, { headers: { ...headers, dpop: proof } });
     expect(refusalIn(answer)).toEqual([401, "proof_missing"]);
+  });
+
+  it("a bound token in a cookie, beside what Authorization has for the application", async () => {
+    const sent = (of: string) => {
+      const proof = proofBy(alice, { htu: `${origin()}/cookies/`, token: of });
+      const headers = { cookie: `session=${of}`, ...withProof("of the application", proof) };
+      return ask(gate, "/cookies/", { headers });
+    };
+    expect(refusalIn(await sent(token))).toEqual([401, "proof_missing"]);
+    expect((await sent(unbound)).status).toBe(200);
   });
 
   it("an unbound token with the scheme DPoP", async () => {

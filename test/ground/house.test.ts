@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 55_670,
-  files: 355,
-  filesUnder40Lines: 40,
-  namesUsedByOneFile: 638,
+  lines: 56_800,
+  files: 361,
+  filesUnder40Lines: 41,
+  namesUsedByOneFile: 643,
 };
 
 /** Without what is generated: nobody writes or reads it. */

@@ -57,8 +57,9 @@ async function keyToBind(
   { proofs, bindsAll = false }: AuthenticateOptions,
   request: GateRequest,
 ): Promise<string | undefined> {
+  if (proofs === undefined) return undefined;
   const proof = proofIn(request);
-  if (proofs === undefined || (proof.sent.length === 0 && !bindsAll)) return undefined;
+  if (proof.sent.length === 0 && !bindsAll) return undefined;
   const found = await proofs.proveKey(proof);
   if ("jkt" in found) return found.jkt;
   const { dpop, detail, reason } = found;

@@ -15,11 +15,11 @@ const ELSEWHERE = [
  */
 const LIMITS = {
   get: {
-    story: { files: 19, functions: 110, lines: 1_212 },
+    story: { files: 20, functions: 112, lines: 1_225 },
     guards: { files: 41, functions: 145, lines: 985 },
   },
   login: {
-    story: { files: 16, functions: 74, lines: 765 },
+    story: { files: 17, functions: 75, lines: 770 },
     guards: { files: 40, functions: 181, lines: 1_085 },
   },
 };
