@@ -320,6 +320,14 @@ describe("a login with tokens.proof: accept", () => {
     expect((await logIn(loginProof({ claims: { iat: 1, nonce } }))).status).toBe(200);
   });
 
+  it("with a wrong password uses no proof up: strangers cannot fill the memory for proofs", async () => {
+    const headers = { dpop: loginProof() };
+    const wrong = await askLogin(own(), { ...ALICE, password: "wrong" }, headers);
+    expect(wrong.status).toBe(401);
+    expect((await askLogin(own(), ALICE, headers)).status).toBe(200);
+    expect((await askLogin(own(), ALICE, headers)).status).toBe(400);
+  });
+
   it("tells programs what is accepted", async () => {
     const answer = await ask(own(), "/.well-known/oauth-protected-resource");
     expect(fieldsOf(answer)).toMatchObject({

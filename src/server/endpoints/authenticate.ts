@@ -6,6 +6,7 @@ import type { Observer } from "../../core/observer.ts";
 import type { LoginResult } from "../../core/request/outcome.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sendContinue } from "../../lib/http/header-values.ts";
+import type { TokenRefusal } from "../../core/request/token-verifier.ts";
 import type { Proofs } from "../../tokens/proofs/proofs.ts";
 import { proofIn } from "../request/own-origin.ts";
 import { readBody } from "../request/read-body.ts";
@@ -38,8 +39,8 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
       const answer = await logInBy(options, call, async () => {
         checkLoginHead(call.request, call.incoming);
         // Before the password: whoever gets no token anyway neither costs a hash nor learns anything about a password.
-        const jkt = await keyToBind(options, call.request);
-        return { ...parseLoginRequest(await readLoginBody(call)), jkt };
+        const key = await keyToBind(options, call.request);
+        return { ...parseLoginRequest(await readLoginBody(call)), key };
       });
       const { id, requestId } = call.request;
       const envelope = { id, message: "Authentication succeeded", success: true, ...answer };
@@ -48,23 +49,28 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
   };
 }
 
+type ProvenKey = Exclude<Awaited<ReturnType<Proofs["proveKey"]>>, TokenRefusal>;
+
 /**
- * Returns the thumbprint of the key to which the client wants its token bound (RFC 9449 §5); undefined for none.
+ * Returns the key to which the client wants its token bound (RFC 9449 §5); undefined for none.
  *
  * @throws GateError `login_proof`.
  */
 async function keyToBind(
   { proofs, bindsAll = false }: AuthenticateOptions,
   request: GateRequest,
-): Promise<string | undefined> {
+): Promise<ProvenKey | undefined> {
   if (proofs === undefined) return undefined;
   const proof = proofIn(request);
   if (proof.sent.length === 0 && !bindsAll) return undefined;
   const found = await proofs.proveKey(proof);
-  if ("jkt" in found) return found.jkt;
-  const { dpop, detail, reason } = found;
+  if ("reason" in found) throw proofError(found);
+  return found;
+}
+
+function proofError({ detail, reason, dpop }: TokenRefusal): GateError {
   const why = detail ?? "it was used before";
-  throw new GateError("login_proof", {
+  return new GateError("login_proof", {
     message: `The DPoP proof is not valid: ${why}`,
     reason,
     dpop,
@@ -81,15 +87,18 @@ async function keyToBind(
 export async function logInBy(
   { logins, observer, clock, reading }: AuthenticateOptions,
   { request, incoming }: EndpointCall,
-  read: () => Promise<LoginRequest & { readonly jkt?: string | undefined }>,
+  read: () => Promise<LoginRequest & { readonly key?: ProvenKey | undefined }>,
   lifetimeMs?: number,
 ): Promise<LoginAnswer> {
   const started = clock.monotonic();
   reading.chargeLogin(incoming.socket);
   let result: LoginResult = "error";
   try {
-    const { username, password, jkt } = await read();
-    const answer = await logins.logIn(username, password, request.client, lifetimeMs, jkt);
+    const { username, password, key } = await read();
+    const { client } = request;
+    const answer = await logins.logIn(username, password, client, lifetimeMs, key?.jkt);
+    const refusal = await key?.use();
+    if (refusal !== undefined) throw proofError(refusal);
     result = "success";
     return answer;
   } catch (error) {

@@ -1,6 +1,6 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
-import type { ProofRequest } from "../../tokens/proofs/proofs.ts";
+import type { SentProof } from "../../tokens/proofs/proofs.ts";
 import type { Cors } from "../endpoints/cors.ts";
 
 /** Whether a page of this very host has made a browser send a request: what a cookie alone does not show. */
@@ -94,9 +94,7 @@ function ownSchemes({ rawHeaders, connection }: GateRequest): readonly string[] 
 }
 
 /** Returns what a request brings to prove that its client has a key (RFC 9449 §4.3, RFC 8705 §3). */
-export function proofIn(
-  request: GateRequest,
-): Pick<ProofRequest, "sent" | "method" | "isTarget" | "certificate"> {
+export function proofIn(request: GateRequest): SentProof {
   const { rawHeaders, method, connection } = request;
   return {
     sent: headerValues(rawHeaders, "dpop"),

@@ -13,9 +13,7 @@ import type { UsedProofs } from "./proof-memory.ts";
 import { ProofHeader, type ProofKey, readProof } from "./proof-text.ts";
 
 /** What a request brings to prove that its client has a key. */
-export interface ProofRequest {
-  /** Whether its token comes with the scheme `DPoP`. */
-  readonly isDpop: boolean;
+export interface SentProof {
   /** The values of its `DPoP` fields. */
   readonly sent: readonly string[];
   readonly method: string;
@@ -23,10 +21,24 @@ export interface ProofRequest {
   readonly isTarget: (url: string) => boolean;
   /** The thumbprint of the client's certificate; undefined without one. */
   readonly certificate: string | undefined;
+}
+
+/** What a request with a bound token brings. */
+interface ProofRequest extends SentProof {
+  /** Whether its token comes with the scheme `DPoP`. */
+  readonly isDpop: boolean;
   /** The caller that an earlier decision about the same request has accepted. */
   readonly earlier: Identity | undefined;
   /** Whether the proof is not remembered. */
   readonly dryRun: boolean;
+}
+
+/** A key that a client has, and the proof of that. */
+interface ProvenKey {
+  /** Its thumbprint. */
+  readonly jkt: string;
+  /** Uses the proof up. Whoever may get no token must not fill the memory for proofs, so this comes last. */
+  readonly use: () => Promise<TokenRefusal | undefined>;
 }
 
 export interface ProofsOptions {
@@ -46,8 +58,6 @@ interface ReadProof {
   readonly text: string;
   readonly header: string;
   readonly jti: string;
-  /** Whether it comes with a token that was verified. */
-  readonly isWithToken: boolean;
   /** When it can no longer be used, in milliseconds since the epoch. */
   readonly until: number;
 }
@@ -103,28 +113,26 @@ export class Proofs {
     if ("reason" in read) return read;
     const key = this.#known.get(read.header);
     const proven = (refusal: Checked): TokenVerdict => refusal ?? unbind(token);
-    if (key === undefined) return this.#checkNew(read, jkt, dryRun).then(proven);
+    if (key === undefined) return this.#proveNew(read, jkt, dryRun).then(proven);
     if (key.thumbprint !== jkt) return OTHER_KEY;
-    const checked = this.#run(() => this.#check(read, key, dryRun));
+    const checked = this.#run(() => {
+      if (!isSigned(read, key)) return WRONG_SIGNATURE;
+      return dryRun ? undefined : this.#use(read, key);
+    });
     return checked instanceof Promise ? checked.then(proven) : proven(checked);
   }
 
-  /** Returns the thumbprint of the key to which a new token is to be bound, or why the proof does not count. */
-  async proveKey(
-    request: Pick<ProofRequest, "sent" | "method" | "isTarget">,
-  ): Promise<{ readonly jkt: string } | TokenRefusal> {
+  /** Returns the key to which a new token is to be bound, or why the proof does not count. */
+  async proveKey(request: SentProof): Promise<ProvenKey | TokenRefusal> {
     const read = this.#read(request, undefined);
     if ("reason" in read) return read;
-    const header = ProofHeader.read(read.header);
-    const jkt = typeof header === "string" ? undefined : await header.thumbprint();
-    return (await this.#checkNew(read, jkt, false)) ?? { jkt: jkt ?? "" };
+    const key = await this.#newKey(read, undefined);
+    if ("reason" in key) return key;
+    return { jkt: key.thumbprint, use: async () => this.#use(read, key) };
   }
 
   /** Reads a proof, from what is cheap to what is dear. @param ath undefined for a proof without a token. */
-  #read(
-    { sent, method, isTarget }: Pick<ProofRequest, "sent" | "method" | "isTarget">,
-    ath: string | undefined,
-  ): ReadProof | TokenRefusal {
+  #read({ sent, method, isTarget }: SentProof, ath: string | undefined): ReadProof | TokenRefusal {
     const [text, another] = sent;
     if (text === undefined) return MISSING;
     if (another !== undefined) return invalid("there are two DPoP headers");
@@ -135,8 +143,7 @@ export class Proofs {
     if (!isTarget(claims.htu)) return invalid('"htu" is not the URL of the request');
     const until = this.#endOf(claims.iat, claims.nonce);
     if (typeof until !== "number") return until;
-    const { header, jti } = claims;
-    return { text, header, jti, isWithToken: ath !== undefined, until };
+    return { text, header: claims.header, jti: claims.jti, until };
   }
 
   /** Returns when a proof ends: with its nonce, whatever the client's clock says, else by its `iat`. */
@@ -158,31 +165,33 @@ export class Proofs {
     };
   }
 
-  /** Checks a proof with a key that is not known yet. @param jkt the thumbprint that the key must have. */
-  async #checkNew(read: ReadProof, jkt: string | undefined, dryRun: boolean): Promise<Checked> {
+  async #proveNew(read: ReadProof, jkt: string, dryRun: boolean): Promise<Checked> {
+    const key = await this.#newKey(read, jkt);
+    if ("reason" in key) return key;
+    // Who has no token must not evict the keys of others.
+    this.#known.set(read.header, key);
+    return dryRun ? undefined : this.#use(read, key);
+  }
+
+  /** Checks a proof with a key that is not known yet. @param jkt the thumbprint that the key must have; undefined for any. */
+  async #newKey(read: ReadProof, jkt: string | undefined): Promise<ProofKey | TokenRefusal> {
     const header = ProofHeader.read(read.header);
     if (typeof header === "string") return invalid(header);
     const thumbprint = await header.thumbprint();
     if (thumbprint === undefined) return invalid('"jwk" cannot be read');
-    if (thumbprint !== jkt) return OTHER_KEY;
-    return this.#run(() => {
+    if (thumbprint !== (jkt ?? thumbprint)) return OTHER_KEY;
+    return this.#options.budget.enqueue(() => {
       const key = header.key(thumbprint);
-      return typeof key === "string" ? invalid(key) : this.#check(read, key, dryRun);
+      if (typeof key === "string") return invalid(key);
+      return isSigned(read, key) ? key : WRONG_SIGNATURE;
     });
   }
 
-  /** Checks the signature, and that the proof is used for the first time. */
-  #check(
-    { text, header, jti, isWithToken, until }: ReadProof,
-    key: ProofKey,
-    dryRun: boolean,
-  ): Checked | Promise<Checked> {
-    if (!isSignedWith(text, key.key, key.algorithm)) return invalid("its signature is wrong");
-    // Who has no token must not evict the keys of others.
-    if (isWithToken) this.#known.set(header, key);
+  /** Uses a proof up, whose signature is right. */
+  #use({ jti, until }: ReadProof, { thumbprint }: ProofKey): Checked | Promise<Checked> {
     const { used, remember, clock } = this.#options;
-    if (dryRun || used === undefined) return undefined;
-    const name = `${key.thumbprint}\0${jti}`;
+    if (used === undefined) return undefined;
+    const name = `${thumbprint}\0${jti}`;
     const now = clock.now();
     // It may have ended while it waited for its turn, and would not be remembered.
     if (now >= until) return invalid("it has ended");
@@ -200,6 +209,11 @@ export class Proofs {
   }
 }
 
+function isSigned({ text }: ReadProof, { key, algorithm }: ProofKey): boolean {
+  return isSignedWith(text, key, algorithm);
+}
+
+const WRONG_SIGNATURE = invalid("its signature is wrong");
 const OTHER_KEY = invalid('"jwk" is not the key that the token is bound to');
 
 function invalid(detail: string): TokenRefusal {
