@@ -15,11 +15,11 @@ const ELSEWHERE = [
  */
 const LIMITS = {
   get: {
-    story: { files: 20, functions: 112, lines: 1_225 },
+    story: { files: 20, functions: 112, lines: 1_240 },
     guards: { files: 41, functions: 145, lines: 985 },
   },
   login: {
-    story: { files: 17, functions: 75, lines: 770 },
+    story: { files: 17, functions: 75, lines: 785 },
     guards: { files: 40, functions: 181, lines: 1_085 },
   },
 };
