@@ -13,7 +13,7 @@ const LIMITS = {
   lines: 56_800,
   files: 361,
   filesUnder40Lines: 41,
-  namesUsedByOneFile: 643,
+  namesUsedByOneFile: 647,
 };
 
 /** Without what is generated: nobody writes or reads it. */
