@@ -62,8 +62,8 @@ const DOORS: Record<string, readonly string[]> = {
   "smol-toml": ["tools/migrate/"],
   bcryptjs: ["credentials/"],
   ldapts: ["credentials/"],
-  pg: ["credentials/"],
-  "pg-protocol": ["credentials/"],
+  pg: ["lib/postgres/postgres-pool.ts"],
+  "pg-protocol": ["lib/postgres/postgres-pool.ts"],
   ioredis: ["shared/"],
   selfsigned: ["server/tls/development-certificate.ts"],
   // The tools beside the product. `run` loads a command when it is called, and no tool otherwise.

@@ -1,266 +1,40 @@
-import type { Duplex } from "node:stream";
-import type pg from "pg";
 import { withTimeout } from "../../../lib/async/with-timeout.ts";
-import { hashStore } from "../hash-store.ts";
-import { authoritiesIn, StoreAccess, StoreUnavailable, Trust } from "../remote/store-access.ts";
+import {
+  asSubquery,
+  POSTGRES_HINTS,
+  PostgresPool,
+  type PostgresSettings,
+} from "../../../lib/postgres/postgres-pool.ts";
 import { LATE, remoteFailure } from "../../../lib/text/error-code.ts";
+import { hashStore } from "../hash-store.ts";
+import { authoritiesIn, StoreAccess, Trust } from "../remote/store-access.ts";
 import type { StoreKind } from "../user-store.ts";
-import { COLUMNS_HINT, columnsFault, type Row, sqlUsers } from "./sql-users.ts";
+import { COLUMNS_HINT, columnsFault, sqlUsers } from "./sql-users.ts";
 
-/**
- * Maximum size of the response to one query, in bytes, including the start of a new connection. Two rows with a
- * thousand groups fit.
- */
+/** Maximum size of the response to one query, in bytes. Two rows with a thousand groups fit. */
 const LARGEST_ANSWER = 1024 ** 2;
 
-/**
- * A connection with a method that the library's types omit. It reads messages from the socket, or from TLS on top of
- * it.
- */
-interface ReadingConnection extends pg.Connection {
-  attachListeners(stream: Duplex): void;
-}
-
-function reads(connection: pg.Connection): connection is ReadingConnection {
-  return "attachListeners" in connection && typeof connection.attachListeners === "function";
-}
-
-/** The library's reader of messages. Its type declares these fields as private. */
-interface Reader {
-  readonly buffer: Buffer;
-  readonly offset: number;
-  string(length: number): string;
-}
-
-let bounded = false;
-
-/**
- * Throws when a message ends too early. The library would read empty strings beyond its end, and look for the end of an
- * error message in them forever.
- */
-function readNothingBeyond(reader: Pick<Reader, "string">): void {
-  if (bounded) return;
-  bounded = true;
-  const { string } = reader;
-  reader.string = function read(this: Reader, length) {
-    if (length < 0 || this.offset + length > this.buffer.length) {
-      throw new RangeError("a text goes beyond its message");
-    }
-    return string.call(this, length);
-  };
-}
-
-/** A new query begins: its response may be of the maximum size. */
-const asks = Symbol("asks");
-
-/**
- * Returns a client class for a pool. Its clients close the connection if a response is too large or unreadable, and
- * never send a password in clear text without TLS.
- *
- * @param library the `pg` module, which is loaded on demand.
- */
-async function guardedClients({ Client }: Pick<typeof pg, "Client">) {
-  const reading = await import("pg-protocol/dist/buffer-reader.js");
-  readNothingBeyond(reading.BufferReader.prototype);
-  return class extends Client {
-    #received = 0;
-
-    constructor(config?: pg.ClientConfig) {
-      super(config);
-      // The caller receives the error as the result of its query. The pool listens only while the connection is idle.
-      this.on("error", () => undefined);
-      const { connection } = this;
-      if (!reads(connection)) throw new Error("the pg library does not read as expected");
-      guard(connection, (bytes) => (this.#received += bytes) <= LARGEST_ANSWER);
-      if (config?.ssl === false) keepSecret(connection);
-    }
-
-    [asks](): void {
-      this.#received = 0;
-    }
-  };
-}
-
-/** Closes a connection whose data is too large or unreadable. The library would throw in a listener. */
-function guard(connection: ReadingConnection, takes: (bytes: number) => boolean): void {
-  const attach = connection.attachListeners.bind(connection);
-  connection.attachListeners = (stream) => {
-    const before = new Set(stream.listeners("data"));
-    attach(stream);
-    const [read] = stream.listeners("data").filter((each) => !before.has(each));
-    if (read === undefined) throw new Error("the pg library does not read as expected");
-    stream.removeListener("data", read);
-    stream.on("data", (chunk: Buffer) => {
-      if (!takes(chunk.length)) {
-        stream.destroy(new StoreUnavailable("the answer is too large"));
-        return;
-      }
-      try {
-        Reflect.apply(read, stream, [chunk]);
-      } catch (error) {
-        stream.destroy(new StoreUnavailable("an unreadable answer", error));
-      }
-    });
-  };
-}
-
-/** Closes the connection before the library's own listener runs, so that it cannot send the password. */
-function keepSecret(connection: pg.Connection): void {
-  connection.on("authenticationCleartextPassword", () =>
-    connection.stream.destroy(
-      new StoreUnavailable("the server asks for the password in clear text: use TLS"),
-    ),
-  );
-}
-
-/** Notifies a client that its next query begins. */
-function begin(client: pg.ClientBase): void {
-  if (asks in client && typeof client[asks] === "function") client[asks]();
-}
-
-interface PostgresSettings {
-  readonly url: string;
+interface PostgresUsers extends Omit<PostgresSettings, "maxBytes"> {
   readonly query: string;
-  readonly tls: boolean;
   readonly caFile?: string;
-  readonly connections: number;
-  /** Milliseconds. */
-  readonly timeout: number;
-}
-
-/** How long a connection may be idle. */
-const IDLE_MS = 60_000;
-
-/** Connections to PostgreSQL, opened on demand. */
-class PostgresPool {
-  readonly #settings: PostgresSettings;
-  readonly #authorities: () => string | undefined;
-  #pool: Promise<pg.Pool> | undefined;
-  #connections = 0;
-  #closed = false;
-
-  constructor(settings: PostgresSettings, authorities: () => string | undefined) {
-    this.#settings = settings;
-    this.#authorities = authorities;
-  }
-
-  get connections(): number {
-    return this.#connections;
-  }
-
-  /** Returns at most two rows. @throws StoreUnavailable, or the error of the library or the server. */
-  async rows(username: string, leftMs: number): Promise<readonly Row[]> {
-    const result = await this.#query(
-      `SELECT * FROM (${this.#inner()}\n) AS one LIMIT 2`,
-      [username],
-      leftMs,
-    );
-    return result.rows;
-  }
-
-  /** Returns the names of the columns of the query. */
-  async columns(leftMs: number): Promise<readonly string[]> {
-    const result = await this.#query(
-      `SELECT * FROM (${this.#inner()}\n) AS one LIMIT 0`,
-      [""],
-      leftMs,
-    );
-    return result.fields;
-  }
-
-  /** Closes idle connections. New ones use the current authorities. */
-  async renew(): Promise<void> {
-    const before = this.#pool;
-    this.#pool = undefined;
-    await (await before)?.end();
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    await this.renew();
-  }
-
-  #inner(): string {
-    return this.#settings.query.replace(/;\s*$/, "");
-  }
-
-  async #query(
-    text: string,
-    values: readonly string[],
-    leftMs: number,
-  ): Promise<{ readonly rows: readonly Row[]; readonly fields: readonly string[] }> {
-    if (this.#closed) throw new StoreUnavailable("the store is closed");
-    this.#pool ??= this.#open();
-    const client = await (await this.#pool).connect();
-    begin(client);
-    try {
-      // The types of pg lack `query_timeout`.
-      const query = { text, values: [...values], query_timeout: leftMs };
-      const { rows, fields } = await client.query<Row>(query);
-      client.release();
-      return { rows, fields: fields.map(({ name }) => name) };
-    } catch (error) {
-      // An error reply leaves the connection usable.
-      release(client, error);
-      throw error;
-    }
-  }
-
-  async #open(): Promise<pg.Pool> {
-    const { default: pg } = await import("pg");
-    const pool = new pg.Pool({
-      ...configOf(this.#settings, this.#authorities()),
-      Client: await guardedClients(pg),
-    });
-    pool.on("connect", () => (this.#connections += 1));
-    pool.on("remove", () => (this.#connections -= 1));
-    // The server has closed an idle connection; the pool has already removed it.
-    pool.on("error", () => undefined);
-    return pool;
-  }
-}
-
-function release(client: pg.PoolClient, error: unknown): void {
-  const said = error instanceof Error && "severity" in error && error.severity === "ERROR";
-  client.release(!said);
-}
-
-/** Sets every option, since the library takes missing options from the environment. */
-function configOf(
-  { url, tls, connections, timeout }: PostgresSettings,
-  authorities: string | undefined,
-): pg.PoolConfig {
-  const { hostname, port, username, password, pathname } = new URL(url);
-  const user = decodeURIComponent(username);
-  return {
-    host: hostname.replace(/^\[|\]$/g, ""),
-    port: port === "" ? 5432 : Number(port),
-    user,
-    password: decodeURIComponent(password),
-    database: decodeURIComponent(pathname.slice(1)),
-    ssl: tls && { rejectUnauthorized: true, ...(authorities !== undefined && { ca: authorities }) },
-    max: connections,
-    connectionTimeoutMillis: timeout,
-    idleTimeoutMillis: IDLE_MS,
-    keepAlive: true,
-    application_name: "sallyport",
-    allowExitOnIdle: true,
-  };
 }
 
 /** The kind of store that looks up password hashes in PostgreSQL. */
-export const postgres: StoreKind<PostgresSettings> = {
+export const postgres: StoreKind<PostgresUsers> = {
   async open(settings, context) {
     const store = "postgres";
     const { log, verifier } = context;
     const trust = new Trust(store, settings.caFile, context);
-    const pool = new PostgresPool(settings, () => trust.authorities);
+    const limited = { ...settings, maxBytes: LARGEST_ANSWER };
+    const pool = new PostgresPool(limited, () => trust.authorities);
+    const from = `SELECT * FROM ${asSubquery(settings.query)} AS one`;
     const access = new StoreAccess(store, settings, context);
     const users = sqlUsers({
       store,
       access,
       log,
-      rows: (username, leftMs) => pool.rows(username, leftMs),
+      rows: async (username, leftMs) =>
+        (await pool.query(`${from} LIMIT 2`, [username], leftMs)).rows,
     });
     return {
       ...hashStore(users, verifier),
@@ -271,8 +45,9 @@ export const postgres: StoreKind<PostgresSettings> = {
       connections: () => pool.connections,
       async examine(timeoutMs) {
         try {
-          const columns = await withTimeout(pool.columns(timeoutMs), timeoutMs, undefined);
-          return columns === undefined ? LATE : columnsFault(columns);
+          const asked = pool.query(`${from} LIMIT 0`, [""], timeoutMs);
+          const answer = await withTimeout(asked, timeoutMs, undefined);
+          return answer === undefined ? LATE : columnsFault(answer.columns);
         } catch (error) {
           return remoteFailure(error);
         }
@@ -288,28 +63,5 @@ export const postgres: StoreKind<PostgresSettings> = {
 
   clearText: ({ url, tls }) => (tls ? undefined : { url, hint: "use TLS" }),
 
-  // The codes are those of PostgreSQL, appendix A of its manual.
-  hints: [
-    { reason: /^28P01/, hint: "the user or the password in `url` is wrong" },
-    { reason: /^28000/, hint: "pg_hba.conf does not allow this user from this address" },
-    { reason: /^3D000/, hint: "there is no such database: check the end of `url`" },
-    { reason: /^42P01/, hint: "the query names a table that does not exist" },
-    { reason: /^42703/, hint: "the query names a column that does not exist" },
-    {
-      reason: /^42501/,
-      hint: "GRANT the role in `url` SELECT on the tables and columns in the query",
-    },
-    { reason: /^42/, hint: "the query is wrong: try it in psql, with a name for $1" },
-    {
-      reason: /^53300/,
-      hint: "it has no free connection: lower `connections`, or raise max_connections",
-    },
-    { reason: /^53/, hint: "it lacks a resource: 53100 means disk space, 53200 memory" },
-    { reason: /^57P03/, hint: "it is starting up or shutting down" },
-    {
-      reason: /does not support SSL/,
-      hint: "turn on TLS there (`ssl = on`), or set `tls: false` for clear text",
-    },
-    COLUMNS_HINT,
-  ],
+  hints: [...POSTGRES_HINTS, COLUMNS_HINT],
 };

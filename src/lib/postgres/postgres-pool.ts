@@ -1,0 +1,257 @@
+import type { Duplex } from "node:stream";
+import type pg from "pg";
+import { RemoteError } from "../text/error-code.ts";
+
+/**
+ * A connection with a method that the library's types omit. It reads messages from the socket, or from TLS on top of
+ * it.
+ */
+interface ReadingConnection extends pg.Connection {
+  attachListeners(stream: Duplex): void;
+}
+
+function reads(connection: pg.Connection): connection is ReadingConnection {
+  return "attachListeners" in connection && typeof connection.attachListeners === "function";
+}
+
+/** The library's reader of messages. Its type declares these fields as private. */
+interface Reader {
+  readonly buffer: Buffer;
+  readonly offset: number;
+  string(length: number): string;
+}
+
+let bounded = false;
+
+/**
+ * Throws when a message ends too early. The library would read empty strings beyond its end, and look for the end of an
+ * error message in them forever.
+ */
+function readNothingBeyond(reader: Pick<Reader, "string">): void {
+  if (bounded) return;
+  bounded = true;
+  const { string } = reader;
+  reader.string = function read(this: Reader, length) {
+    if (length < 0 || this.offset + length > this.buffer.length) {
+      throw new RangeError("a text goes beyond its message");
+    }
+    return string.call(this, length);
+  };
+}
+
+/** A new query begins: its response may be of the maximum size. */
+const asks = Symbol("asks");
+
+/**
+ * Returns a client class for a pool. Its clients close the connection if a response is too large or unreadable, and
+ * never send a password in clear text without TLS.
+ *
+ * @param library the `pg` module, which is loaded on demand.
+ * @param maxBytes the maximum size of the response to one query, including the start of a new connection.
+ */
+async function guardedClients({ Client }: Pick<typeof pg, "Client">, maxBytes: number) {
+  const reading = await import("pg-protocol/dist/buffer-reader.js");
+  readNothingBeyond(reading.BufferReader.prototype);
+  return class extends Client {
+    #received = 0;
+
+    constructor(config?: pg.ClientConfig) {
+      super(config);
+      // The caller receives the error as the result of its query. The pool listens only while the connection is idle.
+      this.on("error", () => undefined);
+      const { connection } = this;
+      if (!reads(connection)) throw new Error("the pg library does not read as expected");
+      guard(connection, (bytes) => (this.#received += bytes) <= maxBytes);
+      if (config?.ssl === false) keepSecret(connection);
+    }
+
+    [asks](): void {
+      this.#received = 0;
+    }
+  };
+}
+
+/** Closes a connection whose data is too large or unreadable. The library would throw in a listener. */
+function guard(connection: ReadingConnection, takes: (bytes: number) => boolean): void {
+  const attach = connection.attachListeners.bind(connection);
+  connection.attachListeners = (stream) => {
+    const before = new Set(stream.listeners("data"));
+    attach(stream);
+    const [read] = stream.listeners("data").filter((each) => !before.has(each));
+    if (read === undefined) throw new Error("the pg library does not read as expected");
+    stream.removeListener("data", read);
+    stream.on("data", (chunk: Buffer) => {
+      if (!takes(chunk.length)) {
+        stream.destroy(new RemoteError("the answer is too large"));
+        return;
+      }
+      try {
+        Reflect.apply(read, stream, [chunk]);
+      } catch (error) {
+        stream.destroy(new RemoteError("an unreadable answer", error));
+      }
+    });
+  };
+}
+
+/** Closes the connection before the library's own listener runs, so that it cannot send the password. */
+function keepSecret(connection: pg.Connection): void {
+  connection.on("authenticationCleartextPassword", () =>
+    connection.stream.destroy(
+      new RemoteError("the server asks for the password in clear text: use TLS"),
+    ),
+  );
+}
+
+/** Notifies a client that its next query begins. */
+function begin(client: pg.ClientBase): void {
+  if (asks in client && typeof client[asks] === "function") client[asks]();
+}
+
+export interface PostgresSettings {
+  /** With user, password and database. */
+  readonly url: string;
+  readonly tls: boolean;
+  readonly connections: number;
+  /** Of a new connection, in milliseconds. */
+  readonly timeout: number;
+  /** Maximum size of the response to one query, in bytes. */
+  readonly maxBytes: number;
+}
+
+/** A row of a result, by column name. */
+type Row = Readonly<Record<string, unknown>>;
+
+interface Result {
+  readonly rows: readonly Row[];
+  /** The names of the columns. */
+  readonly columns: readonly string[];
+}
+
+/** How long a connection may be idle. */
+const IDLE_MS = 60_000;
+
+/** Connections to PostgreSQL, opened on demand. */
+export class PostgresPool {
+  readonly #settings: PostgresSettings;
+  readonly #authorities: () => string | undefined;
+  #pool: Promise<pg.Pool> | undefined;
+  #connections = 0;
+  #closed = false;
+
+  /** @param authorities returns the PEM of those that may issue the server's certificate; undefined for Node's own. */
+  constructor(settings: PostgresSettings, authorities: () => string | undefined) {
+    this.#settings = settings;
+    this.#authorities = authorities;
+  }
+
+  get connections(): number {
+    return this.#connections;
+  }
+
+  /**
+   * Runs a query on a connection that is free.
+   *
+   * @param leftMs the time for its response, in milliseconds.
+   * @throws RemoteError, or the error of the library or the server.
+   */
+  async query(text: string, values: readonly string[], leftMs: number): Promise<Result> {
+    if (this.#closed) throw new RemoteError("the store is closed");
+    this.#pool ??= this.#open();
+    const client = await (await this.#pool).connect();
+    begin(client);
+    try {
+      // The types of pg lack `query_timeout`.
+      const query = { text, values: [...values], query_timeout: leftMs };
+      const { rows, fields } = await client.query<Row>(query);
+      client.release();
+      return { rows, columns: fields.map(({ name }) => name) };
+    } catch (error) {
+      // An error reply leaves the connection usable.
+      release(client, error);
+      throw error;
+    }
+  }
+
+  /** Closes idle connections. New ones use the current authorities. */
+  async renew(): Promise<void> {
+    const before = this.#pool;
+    this.#pool = undefined;
+    await (await before)?.end();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.renew();
+  }
+
+  async #open(): Promise<pg.Pool> {
+    const { default: pg } = await import("pg");
+    const pool = new pg.Pool({
+      ...configOf(this.#settings, this.#authorities()),
+      Client: await guardedClients(pg, this.#settings.maxBytes),
+    });
+    pool.on("connect", () => (this.#connections += 1));
+    pool.on("remove", () => (this.#connections -= 1));
+    // The server has closed an idle connection; the pool has already removed it.
+    pool.on("error", () => undefined);
+    return pool;
+  }
+}
+
+function release(client: pg.PoolClient, error: unknown): void {
+  const said = error instanceof Error && "severity" in error && error.severity === "ERROR";
+  client.release(!said);
+}
+
+/** Sets every option, since the library takes missing options from the environment. */
+function configOf(
+  { url, tls, connections, timeout }: PostgresSettings,
+  authorities: string | undefined,
+): pg.PoolConfig {
+  const { hostname, port, username, password, pathname } = new URL(url);
+  const user = decodeURIComponent(username);
+  return {
+    host: hostname.replace(/^\[|\]$/g, ""),
+    port: port === "" ? 5432 : Number(port),
+    user,
+    password: decodeURIComponent(password),
+    database: decodeURIComponent(pathname.slice(1)),
+    ssl: tls && { rejectUnauthorized: true, ...(authorities !== undefined && { ca: authorities }) },
+    max: connections,
+    connectionTimeoutMillis: timeout,
+    idleTimeoutMillis: IDLE_MS,
+    keepAlive: true,
+    application_name: "sallyport",
+    allowExitOnIdle: true,
+  };
+}
+
+/** Returns a query as a part of another one. */
+export function asSubquery(query: string): string {
+  return `(${query.replace(/;\s*$/, "")}\n)`;
+}
+
+/** What an operator can do about an error. The codes are those of PostgreSQL, appendix A of its manual. */
+export const POSTGRES_HINTS: readonly { readonly reason: RegExp; readonly hint: string }[] = [
+  { reason: /^28P01/, hint: "the user or the password in `url` is wrong" },
+  { reason: /^28000/, hint: "pg_hba.conf does not allow this user from this address" },
+  { reason: /^3D000/, hint: "there is no such database: check the end of `url`" },
+  { reason: /^42P01/, hint: "the query names a table that does not exist" },
+  { reason: /^42703/, hint: "the query names a column that does not exist" },
+  {
+    reason: /^42501/,
+    hint: "GRANT the role in `url` SELECT on the tables and columns in the query",
+  },
+  { reason: /^42/, hint: "the query is wrong: try it in psql, with a name for $1" },
+  {
+    reason: /^53300/,
+    hint: "it has no free connection: lower `connections`, or raise max_connections",
+  },
+  { reason: /^53/, hint: "it lacks a resource: 53100 means disk space, 53200 memory" },
+  { reason: /^57P03/, hint: "it is starting up or shutting down" },
+  {
+    reason: /does not support SSL/,
+    hint: "turn on TLS there (`ssl = on`), or set `tls: false` for clear text",
+  },
+];
