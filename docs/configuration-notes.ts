@@ -229,6 +229,7 @@ users:
 
 \`sallyport api-key create ci --groups deploy --scopes orders:read --expires 90d\` adds an entry and prints the key, once. It has 256 random
 bits, so a plain SHA-256 is enough. Changes of the file are in force within a second, also for what runs; a broken file changes nothing.
+Another \`subject\` ends what runs. With \`created\`, a revocation of the subject with a time covers only keys that are older.
 The maximum is 1 MiB. In the log, \`subject\` names the caller, and \`log.fields: { api_key: "claim:api_key" }\` the key. Routes that take
 one have \`tokenFrom: [{ header: Authorization }, { apiKey: X-API-Key }]\`; with \`{ apiKey: Authorization }\` it is \`Bearer sp_…\`.
 
@@ -242,6 +243,26 @@ keys:
     scopes: ["orders:read"]
     expires: 2027-02-22T10:00:00Z     # default: never
     disabled: false
+    created: 2026-11-24T10:00:00Z     # for revocations; default: not known
+\`\`\`
+
+With \`{ kind: postgres, url: "postgres://…", caFile: db-ca.crt }\`, the keys are rows of a table. Its columns are called like the keys above, beside \`name\`, or \`query\` names them so; only
+\`name\` and \`hash\` are required. Sallyport reads all of them every half second, 20,000 at most, so that a change is in force within a
+second, also for what runs. While the database is away, or a row is wrong, the keys that were read before count; after a start without the
+database, keys get 503 until it was read. PostgreSQL 11 or later.
+
+\`\`\`sql
+CREATE TABLE api_keys (
+  name     text PRIMARY KEY,
+  hash     text NOT NULL,           -- sha256:… of the whole key, as api-key create writes it
+  subject  text,
+  groups   text[],
+  scopes   text[],
+  expires  timestamptz,
+  disabled boolean NOT NULL DEFAULT false,
+  created  timestamptz DEFAULT now()
+);
+GRANT SELECT ON api_keys TO sallyport;
 \`\`\`
 
 ## A larger configuration

@@ -156,6 +156,8 @@ export const SAMPLE_STATUS: Status = {
     ],
   },
   minutes: Array.from({ length: 30 }, (_, index) => minuteOf(index)),
+  remoteChecks: [],
+  keyStores: [],
   providers: [],
   refusals: [
     refusal(0, {}),

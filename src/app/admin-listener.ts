@@ -18,6 +18,7 @@ import {
 } from "../server/admin/state-pages.ts";
 import { revokedPage, revokePage } from "../server/admin/revoke-page.ts";
 import { publishedKeys } from "../tokens/keys/key-ring.ts";
+import { tokenHeadersOf } from "./gate/from-configuration.ts";
 import { openApi } from "./api-description.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import type { Reloader } from "./reload/reloader.ts";
@@ -84,7 +85,7 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
     openApiPage(() => openApi(service.configuration, parts.options.version)),
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
     keySetPage(() => publishedKeys(parts)),
-    explainPage(explain),
+    explainPage(explain, () => tokenHeadersOf(service.configuration)),
     ...QUERY_PAGES.map(({ name, path, message }) =>
       restrictedPage("GET", path, async () =>
         success(message, { [name]: await traffic.collect(name) }),

@@ -17,7 +17,7 @@ import {
   type TicketKey,
   validateContext,
 } from "../server/tls/tls-listener.ts";
-import { type ApiKeyRow, readApiKeys } from "../tokens/api-keys/api-key-file.ts";
+import type { ApiKeySet } from "../tokens/api-keys/api-keys.ts";
 import { type TrustedKeyFiles, unreadable } from "../tokens/trusted/trusted-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
@@ -191,36 +191,24 @@ export interface GateFiles {
   readonly trustedKeyFiles: TrustedKeyFiles;
   /** The picture on the pages for people, as a data URL. */
   readonly logo: string | undefined;
-  /** The API keys of all files, in their order. */
-  readonly apiKeys: readonly ApiKeyRow[];
+  readonly apiKeys: ApiKeySet;
 }
 
-/** @throws ConfigError if one of the files cannot be used. */
-export function gateFilesOf(configuration: Configuration, files: SnapshotFiles): GateFiles {
+/**
+ * @param apiKeys the keys of all stores.
+ * @throws ConfigError if one of the files cannot be used.
+ */
+export function gateFilesOf(
+  configuration: Configuration,
+  files: SnapshotFiles,
+  apiKeys: ApiKeySet,
+): GateFiles {
   return {
     upstreams: upstreamsOf(configuration, files.text),
     trustedKeyFiles: trustedKeyFilesOf(configuration, files),
     logo: logoOf(configuration, files),
-    apiKeys: apiKeysOf(configuration, files),
+    apiKeys,
   };
-}
-
-/** @throws ConfigError with all problems of the files, or if two keys have one name. */
-export function apiKeysOf({ apiKeys }: Configuration, files: SnapshotFiles): ApiKeyRow[] {
-  const read = createAll(
-    apiKeys.map(({ path }) => () => {
-      const why = (reason: string): string => `the file of API keys cannot be read: ${reason}`;
-      return readApiKeys(files.content(path, why).bytes, path).map((row) => ({ ...row, path }));
-    }),
-  ).flat();
-  const seen = new Set<string>();
-  for (const { name, path } of read) {
-    if (seen.has(name)) {
-      throw new ConfigError([{ file: path, message: `${name} is the name of an earlier API key` }]);
-    }
-    seen.add(name);
-  }
-  return read;
 }
 
 /** How pictures begin that every browser shows, by their type. */

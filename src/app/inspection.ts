@@ -7,12 +7,12 @@ import { tokenCheckOf } from "../tokens/remote/token-check-kinds.ts";
 import { readTrustedKeys, unreadable } from "../tokens/trusted/trusted-keys.ts";
 import { checkJournal } from "../tokens/revocation/journal.ts";
 import { readRevocationFile } from "../tokens/revocation/revocation-service.ts";
+import { keysInFiles } from "./gate/key-stores.ts";
 import { isKeyed } from "./gate/remote-checks.ts";
 import { providersOf } from "./gate/sign-ins.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
 import {
   clientCertificatesOf,
-  apiKeysOf,
   logoOf,
   revocationFileIn,
   tlsFromFiles,
@@ -53,11 +53,11 @@ async function problemsOf(use: () => unknown): Promise<readonly ConfigProblem[]>
 }
 
 /** Returns the files with the authorities of servers that Sallyport queries about requests. */
-function remoteAuthorities({ tokens, authorization, browser }: Configuration): string[] {
+function remoteAuthorities({ tokens, authorization, browser, apiKeys }: Configuration): string[] {
   const asked = [...Object.values(authorization), ...(browser?.providers ?? [])];
   return [
     ...tokens.trusted.map((each) => tokenCheckOf(each)?.caFile),
-    ...asked.map(({ caFile }) => caFile),
+    ...[...asked, ...apiKeys].map((each) => ("caFile" in each ? each.caFile : undefined)),
   ].filter((file) => file !== undefined);
 }
 
@@ -94,7 +94,7 @@ function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unk
     () => upstreamsOf(written, files.text),
     () => providersOf(written, files),
     () => logoOf(written, files),
-    () => apiKeysOf(written, files),
+    () => keysInFiles(written, files),
     () => written.shared && statePlaceOf(written.shared, files),
   ];
 }

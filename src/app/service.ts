@@ -13,12 +13,15 @@ import { type startupWarningLog, startupWarnings } from "./startup-warnings.ts";
 import { seriesOf, workersOf } from "./gate/from-configuration.ts";
 import {
   type Certified,
+  type GateFiles,
   gateFilesOf,
   keepValidCertificates,
   nextTls,
   revocationFileIn,
   tlsOf,
 } from "./from-files.ts";
+import type { ApiKeySet } from "../tokens/api-keys/api-keys.ts";
+import { KeyStores } from "./gate/key-stores.ts";
 import { type Logins, openLogins } from "./gate/logins.ts";
 import { openSignIns, type OpenSignIns } from "./gate/sign-ins.ts";
 import { type AllKeys, openAllKeys, prepareKeys } from "./keys/all-keys.ts";
@@ -47,6 +50,7 @@ interface Parts extends AllKeys {
   readonly signIns: OpenSignIns;
   readonly revoking: RevocationService;
   readonly sharing: Sharing;
+  readonly keyStores: KeyStores;
   readonly traffic: Traffic;
   /** Undefined if only the main thread serves clients. */
   readonly threads: Threads | undefined;
@@ -87,6 +91,7 @@ export async function openService(
   });
   const signIns = await openSignIns(snapshot, { keys, revoking, clock, log, observer });
   await sharing.begin(logins, revoking);
+  const keyStores = new KeyStores({ log, clock });
   const workers = workersOf(configuration);
   // The main thread has row 0. With several threads, its only listener is the admin listener.
   const shared = { memory: allocateCounters(workers + 1), row: 0 };
@@ -99,7 +104,7 @@ export async function openService(
     log,
     observer,
     reloads,
-    ...gateFilesOf(configuration, files),
+    ...gateFilesOf(configuration, files, await keyStores.open(snapshot)),
     logins: logins.service,
     signIns: signIns.service,
     revocations: revoking.list,
@@ -117,7 +122,7 @@ export async function openService(
   const traffic = threads ?? (await startTraffic(options));
   const { address, port } = traffic;
   log.info("listening", { address, port, tls: tls !== undefined, workers });
-  const opened = { logins, signIns, revoking, sharing, traffic, threads };
+  const opened = { logins, signIns, revoking, sharing, keyStores, traffic, threads };
   const parts = { observation, ...allKeys, ...opened, options };
   service = new Service(parts);
   feedGauges(metrics, parts, service);
@@ -135,6 +140,7 @@ export class Service {
   readonly probing: Probing;
   #configuration: Configuration;
   #certified: Certified;
+  #gateFiles: GateFiles;
   #state: DrainState = "serving";
   #drained: Promise<boolean> | undefined;
 
@@ -144,6 +150,8 @@ export class Service {
     this.parts = parts;
     this.#configuration = options.configuration;
     this.#certified = options;
+    this.#gateFiles = options;
+    parts.keyStores.begin(this.#changeKeys);
     if (options.tls !== undefined) metrics.certificateNotAfter(notAfter(options.tls.cert));
     this.probing = createProbing(options, {
       draining: () => this.#state !== "serving",
@@ -197,11 +205,26 @@ export class Service {
   }
 
   /** Puts a snapshot in force as a whole, or rejects and changes nothing. */
-  async apply(snapshot: Snapshot): Promise<void> {
-    const { observation, logins, signIns, revoking, traffic, options } = this.parts;
+  apply(snapshot: Snapshot): Promise<void> {
+    return this.parts.keyStores.exclusively(() => this.#apply(snapshot));
+  }
+
+  /** Puts other API keys in force, or rejects and changes nothing. */
+  readonly #changeKeys = async (apiKeys: ApiKeySet): Promise<void> => {
+    const { upstreams, trustedKeyFiles, logo } = this.#gateFiles;
+    const gateFiles = { upstreams, trustedKeyFiles, logo, apiKeys };
+    const { tls } = this.#certified;
+    const changed = { configuration: this.#configuration, ...gateFiles, tls };
+    const change = await this.parts.traffic.prepare(changed);
+    this.#gateFiles = gateFiles;
+    await change.commit();
+  };
+
+  async #apply(snapshot: Snapshot): Promise<void> {
+    const { observation, logins, signIns, revoking, keyStores, traffic, options } = this.parts;
     const { metrics, clock, warn } = observation;
     const { configuration, files } = snapshot;
-    const gateFiles = gateFilesOf(configuration, files);
+    let gateFiles = gateFilesOf(configuration, files, this.#gateFiles.apiKeys);
     const { upstreams } = gateFiles;
     const certified = { tls: nextTls(snapshot, this.#certified.tls), upstreams };
     const { tls } = certified;
@@ -213,6 +236,11 @@ export class Service {
       () => logins.prepare({ configuration, files }),
       () => signIns.prepare({ configuration, files }),
       () => this.probing.prepare({ configuration, ...gateFiles }),
+      async () => {
+        const prepared = await keyStores.prepare(snapshot);
+        gateFiles = { ...gateFiles, apiKeys: prepared.keys };
+        return prepared;
+      },
       () => traffic.prepare({ configuration, ...gateFiles, tls }),
     ]);
     // Nothing fails from here on.
@@ -220,6 +248,7 @@ export class Service {
     this.#configuration = configuration;
     const served = this.#certified.tls;
     this.#certified = certified;
+    this.#gateFiles = gateFiles;
     options.buffered.setLimit(configuration.server.limits.bufferedBytes);
     await change.commit();
     if (tls && served && tls.cert !== served.cert) this.#anotherCertificate(tls.cert);
@@ -247,10 +276,11 @@ export class Service {
 
   /** Releases everything that remains after the drain. */
   async close(): Promise<void> {
-    const { keys, assertionKeys, logins, signIns, revoking, sharing } = this.parts;
+    const { keys, assertionKeys, logins, signIns, revoking, sharing, keyStores } = this.parts;
     signIns.close();
     for (const each of [keys, assertionKeys]) each.close();
-    await Promise.all([logins.close(), revoking.close(), sharing.state?.close()]);
+    const state = sharing.state?.close();
+    await Promise.all([logins.close(), revoking.close(), keyStores.close(), state]);
   }
 
   /** Terminates at once, without waiting for running requests. */
@@ -268,10 +298,12 @@ function feedGauges(
     logins,
     revoking,
     sharing,
+    keyStores,
     traffic,
     options,
   }: AllKeys & {
     readonly logins: Logins;
+    readonly keyStores: KeyStores;
     readonly revoking: Pick<RevocationService, "journalWritable">;
     readonly sharing: Sharing;
     readonly traffic: Traffic;
@@ -284,6 +316,7 @@ function feedGauges(
   gauges.revocationsWritable = () => revoking.journalWritable;
   gauges.sharedState = () => sharing.state;
   gauges.storeState = logins.storeState;
+  gauges.keyStores = () => keyStores.states();
   gauges.signingKey = () => keys.signer;
   gauges.assertionKey = () => assertionKeys.signer;
   gauges.draining = () => service.state !== "serving";

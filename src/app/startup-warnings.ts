@@ -4,6 +4,8 @@ import type { Configuration } from "../config/configuration.ts";
 import { namedFiles, type Snapshot } from "../config/snapshot.ts";
 import type { Log } from "../core/log.ts";
 import type { Route } from "../core/route/route.ts";
+import type { ClearText } from "../credentials/stores/user-store.ts";
+import { keyStoreKindOf } from "../tokens/api-keys/key-store-kinds.ts";
 import { storeKindOf } from "../credentials/stores/store-kinds.ts";
 import type { FileContent } from "../lib/files/regular-file.ts";
 import { exposures } from "../lib/process-hardening.ts";
@@ -222,13 +224,22 @@ function monitorWarning({ name, path }: Route): StartupWarning {
 }
 
 /** Returns warnings about connections that send passwords in clear text to other machines. */
-function clearTextWarnings({ users, shared }: Configuration): StartupWarning[] {
-  const found = users.flatMap((store) => {
-    const clear = storeKindOf(store).clearText(store);
+function clearTextWarnings({ users, apiKeys, shared }: Configuration): StartupWarning[] {
+  const clearIn = (
+    section: string,
+    kind: string,
+    clear: ClearText | undefined,
+  ): StartupWarning[] => {
     if (clear === undefined || isHere(clear.url)) return [];
-    const message = `users: the connection to the ${store.kind} store is clear text: eavesdroppers can read passwords or hashes`;
+    const message = `${section}: the connection to the ${kind} store is clear text: eavesdroppers can read passwords or hashes`;
     return [warning("configuration", message, { hint: clear.hint })];
-  });
+  };
+  const found = [
+    ...users.flatMap((each) => clearIn("users", each.kind, storeKindOf(each).clearText(each))),
+    ...apiKeys.flatMap((each) =>
+      clearIn("apiKeys", each.kind, keyStoreKindOf(each).clearText?.(each)),
+    ),
+  ];
   if (shared === undefined || !shared.url.startsWith("redis:")) return found;
   if ([shared.url, ...shared.nodes.map((node) => `redis://${node}`)].every(isHere)) return found;
   const message = "shared: the connection is clear text: eavesdroppers can read its password";

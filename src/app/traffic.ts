@@ -20,6 +20,7 @@ import { createObservedReading, type FairReadingOptions } from "./client-warning
 import type { GateFiles } from "./from-files.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import type { GateOptions } from "./gate/gate-options.ts";
+import { RemoteOutages } from "./gate/remote-checks.ts";
 import {
   decidesOtherwise,
   type Generation,
@@ -33,7 +34,7 @@ import { answerIn, type QueryName, type ThreadAnswers } from "./threads/thread-q
 import { tracedObserver } from "./observation.ts";
 
 /** The options of a gate that the traffic itself sets. */
-type OwnOptions = "trustedKeys" | "logOut" | "reading" | "tracing" | "keysChanged";
+type OwnOptions = "trustedKeys" | "logOut" | "reading" | "tracing" | "keysChanged" | "outages";
 
 export interface TrafficOptions extends Omit<GateOptions, OwnOptions> {
   readonly keys: OwnKeys;
@@ -98,7 +99,9 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
   const reading = createObservedReading({ observer, clock, log, usage: options.usage });
   let traffic: ThreadTraffic | undefined;
   const keysChanged = (): void => traffic?.reconsiderSoon();
-  const common = { tracing, trustedKeys, reading, logOut: logoutWith(options), keysChanged };
+  const outages = new RemoteOutages(clock);
+  const logOut = logoutWith(options);
+  const common = { tracing, trustedKeys, reading, logOut, keysChanged, outages };
   const generations = new Generations(openGeneration({ ...options, ...common }));
   const streams = new StreamEnds({
     ...options,
@@ -137,6 +140,7 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
     streams,
     trustedKeys,
     tracing,
+    outages,
   });
   return traffic;
 }
@@ -149,6 +153,7 @@ interface TrafficParts {
   readonly streams: StreamEnds;
   readonly trustedKeys: TrustedKeys;
   readonly tracing: Tracing | undefined;
+  readonly outages: RemoteOutages;
 }
 
 class ThreadTraffic implements Traffic {

@@ -23,7 +23,7 @@ import {
 import { checkProviders, checkRemoteChecks } from "./doctor/remote-service-checks.ts";
 import { checkDecisions, checkListeners } from "./doctor/listeners.ts";
 import { checkUpstreams } from "./doctor/upstream-check.ts";
-import { checkUserStores, storeHint } from "./doctor/user-stores.ts";
+import { checkKeyStores, checkUserStores, storeHint } from "./doctor/user-stores.ts";
 import { formatFrom, type Marks, marksFor } from "./terminal/format.ts";
 import { Pending, withProgress } from "./terminal/progress.ts";
 import { formatDuration } from "../lib/text/duration.ts";
@@ -188,10 +188,10 @@ export const doctor: Command = {
   help: `Usage: sallyport doctor [options]
 
 Runs check, then examines the environment: whether the names of backends and key-set servers resolve,
-whether these accept connections and have a valid certificate, whether user stores, the state server,
-and introspection, TokenReview and authorization servers answer, whether the ports are free, whether a
-running proxy is ready and answers the question of another proxy, whether the clock is right, and
-whether public routes bypass protected ones.
+whether these accept connections and have a valid certificate, whether user stores, tables of API keys,
+the state server, and introspection, TokenReview and authorization servers answer, whether the ports are
+free, whether a running proxy is ready and answers the question of another proxy, whether the clock is
+right, and whether public routes bypass protected ones.
 Backends get no requests except those of their health checks. Exit code 0 if no problem was found, 1 if
 there is one, 78 if the configuration is invalid.
 
@@ -228,6 +228,7 @@ const EXAMINATIONS: Readonly<Record<string, (examined: Examined) => Promise<Find
   "remote checks": checkRemoteChecks,
   "sign-in providers": checkProviders,
   "user stores": checkUserStores,
+  "API keys": checkKeyStores,
   "state server": checkStateServer,
 };
 

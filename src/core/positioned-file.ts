@@ -1,10 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { ConfigError, type ConfigProblem } from "./config-problem.ts";
-import {
-  parsePositionedYaml,
-  type PositionedYaml,
-  type YamlPath,
-} from "../lib/files/positioned-yaml.ts";
+import { parsePositionedYaml, type YamlPath } from "../lib/files/positioned-yaml.ts";
 
 /** Files of our own beside the configuration: users, API keys. */
 
@@ -25,7 +21,11 @@ export function readPositioned(
   const problems: ConfigProblem[] = yaml.problems.map(({ line, column, message }) => {
     return { file, line, column, message };
   });
-  if (yaml.value !== undefined) read(yaml.value, new ProblemCollector(yaml, file, problems));
+  const placeOf: PlaceOf = (...path) => {
+    const { line, column } = yaml.positionOf(...path);
+    return { line, column };
+  };
+  if (yaml.value !== undefined) read(yaml.value, new ProblemCollector(placeOf, file, problems));
   else if (problems.length === 0) problems.push({ file, message: "the file is empty" });
   if (problems.length > 0) throw new ConfigError(problems.toSorted(byPlace));
 }
@@ -36,21 +36,26 @@ function byPlace(a: ConfigProblem, b: ConfigProblem): number {
 
 const CONTROL = /\p{Cc}/u;
 
+/** Returns the place of a value, or of its key; nothing in a source without lines. */
+type PlaceOf = (
+  path: YamlPath,
+  of: "key" | "value",
+) => { readonly line?: number; readonly column?: number };
+
 /** Collects configuration problems with their positions. */
 export class ProblemCollector {
-  readonly #yaml: PositionedYaml;
+  readonly #placeOf: PlaceOf;
   readonly #file: string;
   readonly #problems: ConfigProblem[];
 
-  constructor(yaml: PositionedYaml, file: string, problems: ConfigProblem[]) {
-    this.#yaml = yaml;
+  constructor(placeOf: PlaceOf, file: string, problems: ConfigProblem[]) {
+    this.#placeOf = placeOf;
     this.#file = file;
     this.#problems = problems;
   }
 
   add(path: YamlPath, of: "key" | "value", message: string): void {
-    const { line, column } = this.#yaml.positionOf(path, of);
-    this.#problems.push({ file: this.#file, line, column, message });
+    this.#problems.push({ file: this.#file, ...this.#placeOf(path, of), message });
   }
 
   /**

@@ -17,6 +17,15 @@ export interface RemoteCheckName {
   readonly name: string;
 }
 
+/** A check whose server cannot be asked. Times are in milliseconds since the epoch (wall clock). */
+export interface RemoteOutage extends RemoteCheckName {
+  readonly since: number;
+  /** When it was asked in vain the last time. */
+  readonly failedAt: number;
+  /** Whether an earlier yes has counted since. */
+  readonly stale: boolean;
+}
+
 /** Receives the results of one check. */
 export interface RemoteCheckObserver {
   /** The answer was cached. */

@@ -1,4 +1,5 @@
 import type { Explanation } from "./explanation.ts";
+import type { RemoteCheckName } from "./remote-check.ts";
 import type { RecentMinute, RecentRefusal } from "./recent.ts";
 import type { ConfigProblem } from "./config-problem.ts";
 
@@ -27,6 +28,8 @@ export interface Status {
   readonly keys: readonly StatusKey[];
   readonly issuers: readonly StatusIssuer[];
   readonly providers: readonly StatusProvider[];
+  readonly remoteChecks: readonly StatusRemoteCheck[];
+  readonly keyStores: readonly StatusKeyStore[];
   /** The last reload; undefined if there was none. */
   readonly reload: StatusReload | undefined;
   readonly configuration: StatusConfiguration;
@@ -121,6 +124,23 @@ interface StatusProvider {
   readonly signedIn: number;
   readonly refused: number;
   readonly failed: number;
+}
+
+/** A server that is asked about tokens or requests. */
+interface StatusRemoteCheck extends RemoteCheckName {
+  /** Since when it cannot be asked; undefined if it answers, or was not asked for a while. */
+  readonly failingSince: number | undefined;
+  /** Whether earlier answers have counted since. */
+  readonly stale: boolean;
+}
+
+/** A store of API keys. */
+export interface StatusKeyStore {
+  readonly name: string;
+  /** The number of keys in force; undefined if the store was never read. */
+  readonly keys: number | undefined;
+  /** Since when it cannot be read or used, and the earlier keys stay; undefined if it can. */
+  readonly failingSince: number | undefined;
 }
 
 export interface StatusReload {

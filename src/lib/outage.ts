@@ -22,6 +22,7 @@ export class Outage {
   readonly #clock: Clock;
   #failures = 0;
   #since = 0;
+  #began: number | undefined;
   #loggedAt = -Infinity;
   /** Whether the log has this outage. */
   #logged = false;
@@ -35,10 +36,18 @@ export class Outage {
     return this.#failures;
   }
 
+  /** When the first of them was, in milliseconds since the epoch (wall clock); undefined if there is none. */
+  get since(): number | undefined {
+    return this.#began;
+  }
+
   /** Counts a failure. @returns the outage if it is to be logged now. */
   failed(): OutageSoFar | undefined {
     const now = this.#clock.monotonic();
-    if (this.#failures === 0) this.#since = now;
+    if (this.#failures === 0) {
+      this.#since = now;
+      this.#began = this.#clock.now();
+    }
     this.#failures += 1;
     if (now - this.#loggedAt < (this.#logged ? REMIND_MS : QUIET_MS)) return undefined;
     this.#loggedAt = now;
@@ -50,6 +59,7 @@ export class Outage {
   succeeded(): OutageSoFar | undefined {
     const ended = this.#logged ? this.#soFar(this.#clock.monotonic()) : undefined;
     this.#failures = 0;
+    this.#began = undefined;
     this.#logged = false;
     return ended;
   }

@@ -33,7 +33,7 @@ async function start(jwksUrl: string) {
   });
   const file = await place.write("config.yaml", text);
   const { configuration, files } = await takeSnapshot({ file, env: {}, overrides: {} });
-  const gateFiles = gateFilesOf(configuration, files);
+  const gateFiles = gateFilesOf(configuration, files, { rows: [], complete: true });
   const [clock, log, { sink }] = [setClock(), recordedLog(), keptLines()];
   const metrics = createMetrics({ routes: [], upstreams: ["app"], version: "0.0.0", clock });
   const recent = new RecentLog(clock.now);

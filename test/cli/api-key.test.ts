@@ -22,8 +22,21 @@ it("adds a key whose hash the file has, and prints it alone", async () => {
   const text = await readFile(file, "utf8");
   expect(text).toMatch(/^# ours\nkeys:\n {2}old:\n {4}# kept\n/);
   const [, added] = readApiKeys(Buffer.from(text), file);
+  expect(Date.now() - (added?.created ?? 0)).toBeLessThan(60_000);
   expect(added).toMatchObject({ name: "ci", groups: ["a", "b"], subject: "ci" });
   expect((await stat(file)).mode & 0o777).toBe(0o640);
+});
+
+it("keeps JSON as JSON, and says when a key was made", async () => {
+  await using directory = await temporaryDirectory();
+  const file = await directory.write(
+    "keys.json",
+    '{ "keys": { "old": { "hash": "sha256:' + "a".repeat(64) + '" } } }',
+  );
+  expect((await create(file, "ci")).code).toBe(0);
+  const { keys } = JSON.parse(await readFile(file, "utf8"));
+  expect(Object.keys(keys)).toEqual(["old", "ci"]);
+  expect(Date.now() - Date.parse(keys.ci.created)).toBeLessThan(60_000);
 });
 
 it("changes the file that a link names, and loses no key to another", async () => {

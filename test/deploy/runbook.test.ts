@@ -129,7 +129,7 @@ describe("messages of the log", () => {
 
 describe("refusals to start", () => {
   const PLACES = [
-    "src/app/{from-files,gate/sign-ins}.ts",
+    "src/app/{from-files,gate/sign-ins,gate/key-stores}.ts",
     "src/core/positioned-file.ts",
     "src/cli/serving/serve.ts",
     "src/config/**/*.ts",

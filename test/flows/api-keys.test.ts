@@ -204,6 +204,53 @@ describe("an API key", () => {
   });
 });
 
+it("is explained by a running proxy in its own place, and never in a query", async () => {
+  const url = "/-/explain?url=/deploy/x";
+  const explained = await ask({ port: gate.adminPort }, url, { headers: { "x-api-key": ci.key } });
+  expect(JSON.parse(explained.body)).toMatchObject({
+    verdict: { outcome: "forwarded", route: "deploy" },
+    token: { accepted: true, subject: "ci", place: "the API key in X-API-Key" },
+  });
+  expect(explained.body).not.toContain(ci.key.slice(-20));
+  const told = await ask({ port: gate.adminPort }, `${url}&header=x-api-key:+${ci.key}`);
+  expect([told.status, told.body]).toEqual([400, expect.stringContaining("no place in a query")]);
+});
+
+it("is older or younger than a revocation of its subject, if it says when it was made", async () => {
+  const created = (year: number) => `${year}-05-01T10:00:00Z`;
+  const made = newApiKey("made");
+  const entry = { hash: made.hash, subject: "made" };
+  await using own = await startSallyport({
+    target: backend.url,
+    config: {
+      apiKeys: [{ kind: "file", path: "api-keys.yaml" }],
+      routes: [{ name: "keyed", path: "/", upstream: "app", ...keyed }],
+      tokens: { revocation: { file: "revoked.yaml" } },
+    },
+    files: {
+      "api-keys.yaml": JSON.stringify({ keys: { made: { ...entry, created: created(2026) } } }),
+      "revoked.yaml": `subjects: { made: ${created(2025)} }`,
+    },
+  });
+  expect((await get("/x", made.key, {}, own)).status).toBe(200);
+  const keys = { made: { ...entry, created: created(2024) } };
+  await writeFile(join(own.directory, "api-keys.yaml"), JSON.stringify({ keys }));
+  await until(async () => (await get("/x", made.key, {}, own)).status === 401);
+});
+
+it("ends what runs if its entry names another caller", async () => {
+  await using own = await start(backend, FILE);
+  const socket = await openWebSocket(own, "/socket", { "x-api-key": ci.key });
+  const file = join(own.directory, "api-keys.yaml");
+  const groups = { ...FILE.ci, groups: ["others"] };
+  await writeFile(file, JSON.stringify({ keys: { ...FILE, ci: groups } }));
+  await until(async () => (await get("/deploy/x", ci.key, {}, own)).status === 403);
+  expect(await Promise.race([socket.closed, Promise.resolve("open")])).toBe("open");
+  const keys = { ...FILE, ci: { ...FILE.ci, subject: "robot" } };
+  await writeFile(file, JSON.stringify({ keys }));
+  await socket.closed;
+});
+
 describe.each([1, 2])("with %i workers", (workers) => {
   it("changes of the file are in force at once, also for what runs; a broken one changes nothing", async () => {
     await using own = await start(backend, FILE, workers);
@@ -263,6 +310,31 @@ describe("a configuration", () => {
     expect(await problemsOf({ tokens: { issuer: "api-keys" } })).toContain("issuer of API keys");
     const both = [{ ...ROUTES[0], tokenFrom: [{ header: "X-Key" }, { apiKey: "x_key" }] }];
     expect(await problemsOf({ routes: both })).toContain("must not name a place twice");
+  });
+
+  it.each(["Referer", "Cookie", "Host", "User-Agent", "If-Match", "traceparent"])(
+    "takes no keys from %s, which means something else",
+    async (apiKey) => {
+      const routes = [{ ...ROUTES[0], tokenFrom: [{ apiKey }] }];
+      expect(await problemsOf({ routes })).toContain("must be a header that can carry a key");
+    },
+  );
+
+  it.each(["drop", "reject"])("takes no keys from a header that %s keeps away", async (policy) => {
+    const routes = [{ ...ROUTES[0], tokenFrom: [{ apiKey: "x_api_key" }] }];
+    const server = { underscoreHeaders: policy };
+    expect(await problemsOf({ routes, server })).toContain("never arrives with");
+  });
+
+  it("has no two names whose ids are the same", async () => {
+    // The first 48 bits of their SHA-256 are.
+    const keys = { k2dd92f: { hash: ci.hash }, k72a92d: { hash: ci.hash } };
+    const started = startSallyport({
+      target: backend.url,
+      config: { apiKeys: [{ kind: "file", path: "api-keys.yaml" }] },
+      files: { "api-keys.yaml": JSON.stringify({ keys }) },
+    });
+    await expect(started).rejects.toThrow("k72a92d has the same id as k2dd92f");
   });
 
   it("may require keys, or forbid them, by their issuer", async () => {

@@ -10,6 +10,7 @@ import {
 import { type Command, EXIT, type Terminal, UsageError } from "../../src/cli/command.ts";
 import { loadConfiguration } from "../../src/config/load.ts";
 import { systemCode } from "../../src/lib/text/error-code.ts";
+import { isJsonObject, jsonObjectIn } from "../../src/lib/text/strict-json.ts";
 import {
   isApiKeyName,
   isScope,
@@ -63,7 +64,8 @@ ${CONFIGURATION_HELP}
       ...(flags.subject === undefined ? {} : { subject: flags.subject }),
       ...(groups.length === 0 ? {} : { groups }),
       ...(scopes.length === 0 ? {} : { scopes }),
-      ...(flags.expires === undefined ? {} : { expires: expiryOf(flags.expires) }),
+      ...(flags.expires === undefined ? {} : { expires: timeIn(expiresIn(flags.expires)) }),
+      created: timeIn(0),
     });
     terminal.err(`added ${name} to ${file}; the key is shown this once:\n`);
     terminal.out(`${key}\n`);
@@ -76,9 +78,9 @@ function configuredFile(
   terminal: Terminal,
 ): string {
   const { apiKeys } = loadConfiguration(configurationSources(flags, terminal)).configuration;
-  const [store] = apiKeys;
-  if (store === undefined) {
-    throw new UsageError("the configuration has no apiKeys; name a file with --file");
+  const store = apiKeys.find(({ kind }) => kind === "file");
+  if (store?.kind !== "file") {
+    throw new UsageError("the configuration names no file in apiKeys; name one with --file");
   }
   return store.path;
 }
@@ -102,13 +104,7 @@ async function addTo(named: string, name: string, entry: object): Promise<void> 
       await handle.chmod(mode & 0o777);
       await handle.chown(uid, gid);
     }
-    const document = parseDocument(before ?? "keys: {}\n");
-    const keys = document.get("keys");
-    // The flow style of an empty mapping would put each further key on one line.
-    if (isMap(keys)) keys.flow = false;
-    else document.set("keys", document.createNode({}));
-    document.setIn(["keys", name], document.createNode(entry));
-    const after = document.toString({ lineWidth: 0 });
+    const after = withKey(before ?? "keys: {}\n", name, entry);
     // What it would refuse, it must not write.
     readApiKeys(Buffer.from(after), file);
     await handle.writeFile(after);
@@ -118,6 +114,22 @@ async function addTo(named: string, name: string, entry: object): Promise<void> 
     await rm(draft, { force: true });
     throw error;
   }
+}
+
+/** Returns the text of a file with another key, in the syntax that it has: JSON stays JSON. */
+function withKey(before: string, name: string, entry: object): string {
+  const json = jsonObjectIn(before);
+  if (json !== undefined) {
+    const keys = { ...(isJsonObject(json["keys"]) ? json["keys"] : {}), [name]: entry };
+    return `${JSON.stringify({ ...json, keys }, undefined, 2)}\n`;
+  }
+  const document = parseDocument(before);
+  const keys = document.get("keys");
+  // The flow style of an empty mapping would put each further key on one line.
+  if (isMap(keys)) keys.flow = false;
+  else document.set("keys", document.createNode({}));
+  document.setIn(["keys", name], document.createNode(entry));
+  return document.toString({ lineWidth: 0 });
 }
 
 async function taken(draft: string): Promise<FileHandle> {
@@ -144,8 +156,12 @@ function listIn(given: string | undefined): string[] {
   return (given ?? "").split(",").filter((each) => each !== "");
 }
 
-function expiryOf(given: string): string {
+/** Returns milliseconds. */
+function expiresIn(given: string): number {
   const [, days] = DAYS.exec(given) ?? [];
-  const ms = days === undefined ? durationFlag("expires", given, 1) : Number(days) * DAY_MS;
+  return days === undefined ? durationFlag("expires", given, 1) : Number(days) * DAY_MS;
+}
+
+function timeIn(ms: number): string {
   return new Date(Date.now() + ms).toISOString().replace(/\.\d+Z$/, "Z");
 }

@@ -10,6 +10,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { loadSigningKeys } from "../../tokens/keys/watched-keys.ts";
 import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import { type GateFiles, gateFilesOf } from "../from-files.ts";
+import { KeyStores } from "../gate/key-stores.ts";
 import { openGate, type OpenGate } from "../gate/open-gate.ts";
 import type { GateOptions } from "../gate/gate-options.ts";
 import { ownKeysOf } from "../keys/all-keys.ts";
@@ -183,9 +184,15 @@ export async function explainerFrom({
   configuration,
   files,
 }: Snapshot): Promise<ExplainerAloneOptions> {
+  const prepared = await new KeyStores({ log: NOOP_LOG, clock: systemClock }).prepare({
+    configuration,
+    files,
+  });
+  // Read once.
+  prepared.rollback();
   return {
     configuration,
-    ...gateFilesOf(configuration, files),
+    ...gateFilesOf(configuration, files, prepared.keys),
     revocations: revokedBy(configuration, files),
     keys: await loadSigningKeys({ ...ownKeysOf(configuration, files), log: NOOP_LOG }),
     clock: systemClock,

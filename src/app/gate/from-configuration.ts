@@ -149,6 +149,16 @@ export function endpointPlacesOf({ routes, browser }: Configuration): TokenPlace
   return new TokenPlaces([{ header: "Authorization" }, ...byKey.values()]);
 }
 
+/** Returns the headers besides `Authorization` from which some route takes tokens or API keys, in lower case. */
+export function tokenHeadersOf({ routes }: Pick<Configuration, "routes">): string[] {
+  const places = routes.flatMap(({ tokenFrom = [] }) => tokenFrom);
+  const names = places.flatMap((place) =>
+    "header" in place ? [place.header] : "apiKey" in place ? [place.apiKey] : [],
+  );
+  const lower = new Set(names.map((name) => name.toLowerCase()));
+  return [...lower].filter((name) => name !== AUTHORIZATION);
+}
+
 /** Returns the query parameters from which some route takes tokens. */
 export function tokenQueriesOf({ routes }: Pick<Configuration, "routes">): string[] {
   const places = routes.flatMap(({ tokenFrom = [] }) => tokenFrom);

@@ -15,6 +15,7 @@ import type { UsedProofs } from "../../tokens/proofs/proof-memory.ts";
 import type { SigningKeys } from "../../tokens/keys/key-ring.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { GateFiles } from "../from-files.ts";
+import type { RemoteOutages } from "./remote-checks.ts";
 
 export interface GateOptions extends SharedLimits, GateFiles {
   readonly configuration: Configuration;
@@ -43,6 +44,8 @@ export interface GateOptions extends SharedLimits, GateFiles {
   /** The DPoP proofs that were used, in all threads. Omitted if there are no clients. */
   readonly usedProofs?: UsedProofs | undefined;
   readonly arrivalTimes?: ((limit: string) => ArrivalTimes) | undefined;
+  /** The servers of checks that cannot be asked. Omitted where nobody asks about them. */
+  readonly outages?: RemoteOutages | undefined;
   /** Undefined if tracing is off. */
   readonly tracing?: Tracing | undefined;
   /** Called when the keys that verify tokens have changed. */

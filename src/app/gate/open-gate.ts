@@ -178,7 +178,7 @@ function apiKeysFor({
 
 /** Returns the servers that authorize callers, by name. */
 function authorizersFor(
-  { configuration, clock, log, observer }: GateOptions,
+  { configuration, clock, log, observer, outages }: GateOptions,
   before: KeptParts["authorizers"] | undefined,
 ): KeptParts["authorizers"] {
   return new Map(
@@ -188,7 +188,7 @@ function authorizersFor(
         openAuthorizer(
           settings,
           clock,
-          observeCheck({ kind: settings.kind, name }, { observer, log, clock }),
+          observeCheck({ kind: settings.kind, name }, { observer, log, clock, outages }),
         ),
       ),
     ]),
@@ -278,7 +278,7 @@ function verifierFor(
   before: Reusable<Leased<TokenVerifier>> | undefined,
 ): Reusable<Leased<TokenVerifier>> {
   const { configuration, trustedKeyFiles, keys, revocations } = options;
-  const { clock, log, observer, keysChanged } = options;
+  const { clock, log, observer, keysChanged, outages } = options;
   // Leaves out the settings that do not affect verification, so that the cache survives a change of them.
   const {
     lifetime: _ours,
@@ -313,7 +313,7 @@ function verifierFor(
     needed: neededClaims(configuration),
   };
   const observeCheck: ObserveCheck = (kind, name) =>
-    observe({ kind, name }, { observer, log, clock });
+    observe({ kind, name }, { observer, log, clock, outages });
   const trustedKeys: Pick<TrustedKeys, "open"> = {
     open: (issuer, changed) => options.trustedKeys.open(issuer, changed, trustedKeyFiles),
   };

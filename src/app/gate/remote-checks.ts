@@ -1,7 +1,11 @@
 import type { Configuration } from "../../config/configuration.ts";
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
-import type { RemoteCheckName, RemoteCheckObserver } from "../../core/remote-check.ts";
+import type {
+  RemoteCheckName,
+  RemoteCheckObserver,
+  RemoteOutage,
+} from "../../core/remote-check.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Outage } from "../../lib/outage.ts";
 import {
@@ -10,6 +14,58 @@ import {
 } from "../../policy/remote/authorizer-kinds.ts";
 import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
 
+/** How long a server counts as unavailable if nobody asks it again, in milliseconds. */
+const UNAVAILABLE_MS = 60_000;
+
+/** The servers of checks that one thread cannot ask. The configuration bounds their number. */
+export class RemoteOutages {
+  readonly #outages = new Map<string, RemoteOutage>();
+  readonly #now: () => number;
+
+  constructor({ now }: Pick<Clock, "now">) {
+    this.#now = now;
+  }
+
+  failed(check: RemoteCheckName): void {
+    const now = this.#now();
+    const { since = now, stale = false } = this.#outages.get(keyOf(check)) ?? {};
+    this.#outages.set(keyOf(check), { ...check, since, failedAt: now, stale });
+  }
+
+  stale(check: RemoteCheckName): void {
+    const known = this.#outages.get(keyOf(check));
+    if (known !== undefined) this.#outages.set(keyOf(check), { ...known, stale: true });
+  }
+
+  answered(check: RemoteCheckName): void {
+    this.#outages.delete(keyOf(check));
+  }
+
+  list(): RemoteOutage[] {
+    const now = this.#now();
+    return [...this.#outages.values()].filter(({ failedAt }) => now < failedAt + UNAVAILABLE_MS);
+  }
+}
+
+function keyOf({ kind, name }: RemoteCheckName): string {
+  return `${kind} ${name}`;
+}
+
+/** Merges the outages of several threads: the longest counts. */
+export function mergeOutages(ofThreads: readonly (readonly RemoteOutage[])[]): RemoteOutage[] {
+  const merged = new Map<string, RemoteOutage>();
+  for (const each of ofThreads.flat()) {
+    const { since, failedAt, stale } = merged.get(keyOf(each)) ?? each;
+    merged.set(keyOf(each), {
+      ...each,
+      since: Math.min(since, each.since),
+      failedAt: Math.max(failedAt, each.failedAt),
+      stale: stale || each.stale,
+    });
+  }
+  return [...merged.values()];
+}
+
 /** Counts the results of a check, and logs an outage when it begins, every ten minutes, and when it ends. */
 export function observeCheck(
   { kind, name }: RemoteCheckName,
@@ -17,14 +73,25 @@ export function observeCheck(
     observer,
     log,
     clock,
-  }: { readonly observer: Observer; readonly log: Log; readonly clock: Clock },
+    outages,
+  }: {
+    readonly observer: Observer;
+    readonly log: Log;
+    readonly clock: Clock;
+    /** Undefined where nobody asks about them. */
+    readonly outages?: RemoteOutages | undefined;
+  },
 ): RemoteCheckObserver {
   const outage = new Outage(clock);
   const check = { kind, name };
   return {
     cached: () => observer.remoteChecked(check, "cached", undefined),
-    stale: () => observer.remoteChecked(check, "stale", undefined),
+    stale() {
+      observer.remoteChecked(check, "stale", undefined);
+      outages?.stale(check);
+    },
     answered(allowed, seconds) {
+      outages?.answered(check);
       observer.remoteChecked(check, allowed ? "allowed" : "denied", seconds);
       const ended = outage.succeeded();
       if (ended === undefined) return;
@@ -32,6 +99,7 @@ export function observeCheck(
     },
     failed(reason, seconds) {
       observer.remoteChecked(check, "unavailable", seconds);
+      outages?.failed(check);
       const begun = outage.failed();
       if (begun === undefined) return;
       const { attempts } = begun;

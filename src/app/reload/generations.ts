@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { ApiKeyRow } from "../../tokens/api-keys/api-key-file.ts";
+import type { ApiKeySet } from "../../tokens/api-keys/api-keys.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import type { Forwarder } from "../../upstream/forward.ts";
 import type { TargetState } from "../../upstream/pool/target.ts";
@@ -21,7 +21,7 @@ export interface Generation extends Rules {
   readonly configuration: Configuration;
   readonly opened: Leased<OpenGate>;
   readonly trustedProxies: Networks;
-  readonly apiKeys: readonly ApiKeyRow[];
+  readonly apiKeys: ApiKeySet;
   readonly listening: ListenChanges;
 }
 

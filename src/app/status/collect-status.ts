@@ -14,13 +14,14 @@ import type {
   StatusReload,
 } from "../../core/status.ts";
 import type { RecentDurationCounts, RecentRefusal } from "../../core/recent.ts";
+import type { RemoteOutage } from "../../core/remote-check.ts";
 import { mergeEvents, quantileOf } from "../../observe/recent/recent-log.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
 import type { LastReload, Reloader } from "../reload/reloader.ts";
 import type { Service } from "../service.ts";
 import { mergeIssuers } from "../threads/thread-queries.ts";
 import { routesOf, workersOf } from "../gate/from-configuration.ts";
-import { SIGN_IN } from "../gate/remote-checks.ts";
+import { checksIn, SIGN_IN } from "../gate/remote-checks.ts";
 import type { MetricObjects } from "../../observe/metrics/series.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import { shellWord } from "../../lib/text/printable.ts";
@@ -280,11 +281,12 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
   const { configuration, certificate, parts } = service;
   const { keys, assertionKeys, traffic, options } = parts;
   const now = options.clock.now();
-  const [counted, threads, checks, targets] = await Promise.all([
+  const [counted, threads, checks, targets, outages] = await Promise.all([
     countedBy(service),
     threadsOf(service),
     service.probing.checks(),
     traffic.collect("targets"),
+    traffic.collect("outages"),
   ]);
   const upstreams = await upstreamsIn(configuration, counted, targets, threads.events.durations);
   const count = workersOf(configuration);
@@ -327,11 +329,24 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
         failed: results("unavailable"),
       };
     }),
+    remoteChecks: remoteChecksIn(configuration, outages),
+    keyStores: parts.keyStores.states(),
     reload: reloadIn(sources.reloading?.lastReload(), sources.reloads),
     configuration: configurationIn(sources),
     minutes: threads.events.minutes,
     refusals: await explainRefusals(threads.events.refusals, configuration, explain),
   };
+}
+
+function remoteChecksIn(
+  configuration: Configuration,
+  outages: readonly RemoteOutage[],
+): Status["remoteChecks"] {
+  const asked = checksIn(configuration).filter(({ kind }) => kind !== SIGN_IN);
+  return asked.map((check) => {
+    const outage = outages.find(({ kind, name }) => kind === check.kind && name === check.name);
+    return { ...check, failingSince: outage?.since, stale: outage?.stale === true };
+  });
 }
 
 async function countedBy({ parts }: Service): Promise<Counted> {

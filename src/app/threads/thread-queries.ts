@@ -1,11 +1,14 @@
 import type { TargetState } from "../../upstream/pool/target.ts";
 import type { Generations } from "../reload/generations.ts";
+import type { RemoteOutage } from "../../core/remote-check.ts";
+import { mergeOutages, type RemoteOutages } from "../gate/remote-checks.ts";
 import { keysOf } from "../../lib/keys-of.ts";
 import type { IssuerState } from "../../core/status.ts";
 
 /** The parts of a thread that queries look at. */
 interface QueriedThread {
   readonly generations: Generations;
+  readonly outages: RemoteOutages;
 }
 
 /** A query that every thread answers. Answers are plain data, since they pass between threads. */
@@ -29,6 +32,11 @@ const QUERIES = {
     answer: ({ generations }) => generations.targets(),
     merge: mergeTargets,
     page: { path: "/-/upstreams", message: "The targets of the upstreams" },
+  }),
+  /** The servers of checks that cannot be asked. */
+  outages: query<readonly RemoteOutage[]>({
+    answer: ({ outages }) => outages.list(),
+    merge: mergeOutages,
   }),
 } as const;
 

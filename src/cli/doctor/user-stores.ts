@@ -7,6 +7,9 @@ import {
   type StoreSettings,
 } from "../../credentials/stores/store-kinds.ts";
 import type { OpenUserStore, StoreHint } from "../../credentials/stores/user-store.ts";
+import { remoteFailure } from "../../lib/text/error-code.ts";
+import { readAuthorities } from "../../server/tls/certificate.ts";
+import { keyStoreKindOf } from "../../tokens/api-keys/key-store-kinds.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { bad, type Examined, type Finding, good, warning } from "./finding.ts";
 
@@ -91,6 +94,31 @@ async function findingsOf(
     answersIn(settings, tookMs),
     ...doubtful.map(({ doubt, hint }) => warning(`${kind}: ${doubt}`, hint)),
   ];
+}
+
+/** Reads each table of API keys once, which checks connection, TLS, credentials, query and keys. */
+export async function checkKeyStores({ snapshot, timeoutMs }: Examined): Promise<Finding[]> {
+  const { configuration, files } = snapshot;
+  const looks = configuration.apiKeys.map(async (settings): Promise<Finding[]> => {
+    const { open, hints = [] } = keyStoreKindOf(settings);
+    if (open === undefined || settings.kind === "file") return [];
+    const { kind, caFile } = settings;
+    const authorities = caFile === undefined ? undefined : readAuthorities(caFile, files.text);
+    const table = open({ ...settings, timeout: timeoutMs }, authorities);
+    const began = performance.now();
+    try {
+      const { rows = [] } = (await table.readUnless("")) ?? {};
+      const tookMs = Math.round(performance.now() - began);
+      return [good(`${kind}: ${rows.length} API keys, answers in ${tookMs} ms`)];
+    } catch (error) {
+      const problem = remoteFailure(error);
+      const hint = storeHint(problem, hints, "see docs/reference/configuration.md");
+      return [bad(`${kind}: the API keys cannot be read: ${problem}`, hint)];
+    } finally {
+      await table.close();
+    }
+  });
+  return (await Promise.all(looks)).flat();
 }
 
 /**

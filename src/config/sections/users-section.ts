@@ -140,17 +140,21 @@ const DATABASE_URL =
   "must be a URL such as postgres://user:password@host:5432/database, without a query";
 
 function postgresStore() {
-  return store("postgres", {
+  const { url, ...secured } = database();
+  return store("postgres", { url, query: query(), ...secured, ...asking() });
+}
+
+/** The keys of a connection to PostgreSQL. */
+export function database() {
+  return {
     url: text()
       .refine(isDatabaseUrl, DATABASE_URL)
       .describe("URL of the database, with credentials"),
-    query: query(),
     tls: flag(true).describe(
       "Whether the connection uses TLS and verifies the certificate; false: clear text",
     ),
     caFile: caFile(),
-    ...asking(),
-  });
+  };
 }
 
 function isDatabaseUrl(value: string): boolean {

@@ -112,7 +112,7 @@ export interface StoreKind<Settings> {
 }
 
 /** A connection without encryption. */
-interface ClearText {
+export interface ClearText {
   readonly url: string;
   /** How to encrypt it. */
   readonly hint: string;

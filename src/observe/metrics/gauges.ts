@@ -1,6 +1,6 @@
 import type { TargetState } from "../../upstream/pool/target.ts";
 import type { UpstreamLoad } from "../../upstream/pool/upstreams.ts";
-import type { IssuerState } from "../../core/status.ts";
+import type { IssuerState, StatusKeyStore } from "../../core/status.ts";
 import type { MetricDefinitions } from "./define-metrics.ts";
 import type { LabelSet, Sample } from "./series.ts";
 
@@ -44,6 +44,8 @@ export class GaugeSources {
   targets = async (): Promise<readonly TargetState[]> => [];
   /** The trusted issuers and their keys. */
   issuers = (): readonly IssuerState[] => [];
+  /** The stores of API keys; none in a thread that does not read them. */
+  keyStores = (): readonly StatusKeyStore[] => [];
   storeState: (store: string) => StoreState = () => NO_STATE;
   /** Undefined if replicas share nothing. */
   sharedState = (): SharedState | undefined => undefined;
@@ -115,6 +117,21 @@ function defineIssuers(define: MetricDefinitions, sources: GaugeSources): void {
             ],
       ),
     ["issuer", "result"],
+  );
+}
+
+/** Defines the state of each store of API keys. */
+function defineKeyStores(define: MetricDefinitions, sources: GaugeSources): void {
+  const gauge = (name: string, help: string, read: (store: StatusKeyStore) => number): void => {
+    const samples = () =>
+      sources.keyStores().map((each): Sample => [{ store: each.name }, read(each)]);
+    define.gauge(name, help, "max", samples, ["store"]);
+  };
+  gauge("api_keys", "API keys of a store that are in force.", ({ keys = 0 }) => keys);
+  gauge(
+    "api_key_store_readable",
+    "1 if the last reading of the store succeeded; 0 while the earlier keys stay.",
+    ({ failingSince }) => Number(failingSince === undefined),
   );
 }
 
@@ -228,6 +245,7 @@ export function defineGauges(
     () => sources.workers().alive,
   );
   defineIssuers(define, sources);
+  defineKeyStores(define, sources);
   defineTargets(define, sources);
   return defineReloads(define, startedMs);
 }

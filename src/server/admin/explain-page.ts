@@ -91,14 +91,24 @@ const LOOPBACK = "127.0.0.1";
 
 /**
  * `GET /-/explain?method=&url=&header=Name: value&client=address`: the explanation as JSON. The token is taken from
- * the `Authorization` field of the request itself.
+ * the request itself: from its `Authorization` field, or another one in which routes expect tokens or keys.
+ *
+ * @param places returns the names of those others, in lower case.
  */
-export function explainPage(explain: (request: DryRunRequest) => Promise<Explanation>): AdminPage {
+export function explainPage(
+  explain: (request: DryRunRequest) => Promise<Explanation>,
+  places: () => readonly string[],
+): AdminPage {
   return restrictedPage("GET", "/-/explain", async ({ query, headers }) => {
-    const fields = query.getAll("header");
-    if (fields.some((line) => NOT_IN_A_QUERY.test(line))) {
-      return failure(400, "a credential has no place in a query: send it as Authorization");
+    const asked = query.getAll("header");
+    const own = places();
+    const names = asked.map((line) => line.split(":", 1)[0]?.trim().toLowerCase() ?? "");
+    if (asked.some((line, at) => NOT_IN_A_QUERY.test(line) || own.includes(names[at] ?? ""))) {
+      const where = "send it as Authorization, or in the header that the route names";
+      return failure(400, `a credential has no place in a query: ${where}`);
     }
+    const sent = own.flatMap((name) => [headers[name] ?? []].flat().map((each) => [name, each]));
+    const fields = [...asked, ...sent.map((pair) => pair.join(": "))];
     try {
       const request = createDryRunRequest({
         method: query.get("method") ?? "GET",

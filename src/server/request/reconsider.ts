@@ -3,6 +3,7 @@ import type { OpenWebSocket } from "../../upstream/websocket/open-websocket.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Gate } from "./gate.ts";
 import type { StreamEnd } from "../../core/request/outcome.ts";
+import type { Identity } from "../../core/request/identity.ts";
 import { Permit } from "../../core/request/permit.ts";
 import { refuseUnderWay, type RequestUnderWay } from "./cut-request.ts";
 import { decide, denialOf } from "./decide.ts";
@@ -61,6 +62,13 @@ async function inTurns<Item>(
   await Promise.all(decisions);
 }
 
+/** What an API key gets for a request that it made as another caller. */
+const ANOTHER = new GateError("invalid_token", { reason: "unknown_key" });
+
+function isAnother(now: Identity | undefined, before: Identity | undefined): boolean {
+  return now !== undefined && before !== undefined && now.subject !== before.subject;
+}
+
 /** The decision about a former permit; undefined if nothing can be decided now. */
 async function verdictNow(
   { gate, hasUpstream }: ReconsiderOptions,
@@ -69,7 +77,7 @@ async function verdictNow(
   if (!hasUpstream(route.upstream)) return new GateError("no_route");
   const context = { gate, upgrade: undefined, dryRun: true, accepted: identity } as const;
   const { action } = await decide(request, context);
-  if (action instanceof Permit) return action;
+  if (action instanceof Permit) return isAnother(action.identity, identity) ? ANOTHER : action;
   if (!(action instanceof GateError)) return undefined;
   return denialOf(action) !== undefined || action.code === "no_route" ? action : undefined;
 }

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { type ProblemCollector, readPositioned } from "../../core/positioned-file.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 
-/** An API key as a file has it, as plain data for other threads. */
+/** An API key as a store has it, as plain data for other threads. */
 export interface ApiKeyRow {
   readonly name: string;
   /** SHA-256 of the whole key, in hexadecimal digits. */
@@ -13,15 +13,17 @@ export interface ApiKeyRow {
   /** In milliseconds since the epoch; undefined if it never expires. */
   readonly expires: number | undefined;
   readonly disabled: boolean;
+  /** In milliseconds since the epoch; undefined if it is not known. */
+  readonly created: number | undefined;
 }
 
 const HASH = /^sha256:([0-9a-f]{64})$/;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 /** RFC 6749 §3.3. */
 const SCOPE = /^[!#-[\]-~]+$/;
-/** RFC 3339, in UTC. */
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?Z$/;
-const MEMBERS = ["hash", "subject", "groups", "scopes", "expires", "disabled"];
+/** RFC 3339. */
+const TIME = /^(\d{4}-\d\d-\d\d)T[012]\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:\d\d)$/;
+const MEMBERS = ["hash", "subject", "groups", "scopes", "expires", "disabled", "created"];
 
 /** How a key begins: it can be found in leaked code, and told from tokens. */
 const API_KEY_PREFIX = "sp_";
@@ -63,12 +65,13 @@ export function readApiKeys(bytes: Buffer, file: string): readonly ApiKeyRow[] {
     if (!members.has("keys")) found.add([], "value", "the mapping keys is missing");
     // An empty list of keys is written as nothing.
     const keys = found.members(members.get("keys") ?? {}, ["keys"], '"keys"') ?? new Map();
-    rows = Array.from(keys, ([name, row]) => readRow(name, row, found));
+    rows = Array.from(keys, ([name, row]) => readApiKey(name, row, found));
   });
   return rows;
 }
 
-function readRow(name: string, value: unknown, found: ProblemCollector): ApiKeyRow {
+/** Reads the members of one key, and reports what is wrong with them. */
+export function readApiKey(name: string, value: unknown, found: ProblemCollector): ApiKeyRow {
   const path = ["keys", name];
   if (!NAME.test(name)) {
     found.add(path, "key", "the name of a key has 1 to 63 letters, digits, . _ and -");
@@ -81,8 +84,9 @@ function readRow(name: string, value: unknown, found: ProblemCollector): ApiKeyR
     subject: readSubject(members.get("subject") ?? name, at("subject"), found),
     groups: found.groups(members.get("groups"), at("groups")),
     scopes: readScopes(members.get("scopes"), at("scopes"), found),
-    expires: readExpiry(members.get("expires"), at("expires"), found),
+    expires: readTime(members.get("expires"), at("expires"), found),
     disabled: found.disabled(members.get("disabled"), at("disabled")),
+    created: readTime(members.get("created"), at("created"), found),
   };
 }
 
@@ -111,13 +115,14 @@ function readScopes(value: unknown, path: YamlPath, found: ProblemCollector): re
   return scopes;
 }
 
-function readExpiry(value: unknown, path: YamlPath, found: ProblemCollector): number | undefined {
+function readTime(value: unknown, path: YamlPath, found: ProblemCollector): number | undefined {
   if (value === undefined) return undefined;
-  const text = typeof value === "string" && TIME.test(value) ? value : "";
-  const time = Date.parse(text);
+  const [text = "", day] = typeof value === "string" ? (TIME.exec(value) ?? []) : [];
   // `Date.parse` takes 30 February for a day in March.
-  if (Number.isNaN(time) || new Date(time).toISOString().slice(0, 10) !== text.slice(0, 10)) {
-    found.add(path, "value", "expires must be a time such as 2027-02-22T10:00:00Z");
+  const isDay = new Date(Date.parse(day ?? "")).getUTCDate() === Number(day?.slice(8));
+  const time = isDay ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(time)) {
+    found.add(path, "value", `${path.at(-1)} must be a time such as 2027-02-22T10:00:00Z`);
   }
   return time;
 }

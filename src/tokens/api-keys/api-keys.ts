@@ -1,4 +1,5 @@
 import { hash, timingSafeEqual } from "node:crypto";
+import { GateError } from "../../core/request/errors.ts";
 import type { IdentityClaims } from "../../core/request/identity.ts";
 import type { TokenRefusal, UnprovenVerdict } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -21,6 +22,13 @@ const UNKNOWN: TokenRefusal = { step: "key", reason: "unknown_key" };
 const DISABLED: TokenRefusal = { step: "signature", reason: "inactive" };
 const EXPIRED: TokenRefusal = { step: "claims", reason: "expired" };
 
+/** The keys of all stores, as plain data for other threads. */
+export interface ApiKeySet {
+  readonly rows: readonly ApiKeyRow[];
+  /** Whether every store was read. If not, a key that is not among the rows may be valid. */
+  readonly complete: boolean;
+}
+
 interface KnownKey {
   readonly digest: Buffer;
   readonly disabled: boolean;
@@ -32,9 +40,11 @@ export class ApiKeys {
   readonly #clock: Clock;
   readonly #revocations: RevocationList;
   readonly #known: ReadonlyMap<string, KnownKey>;
+  readonly #complete: boolean;
 
-  constructor(rows: readonly ApiKeyRow[], revocations: RevocationList, clock: Clock) {
+  constructor({ rows, complete }: ApiKeySet, revocations: RevocationList, clock: Clock) {
     this.#clock = clock;
+    this.#complete = complete;
     this.#revocations = revocations;
     this.#known = new Map(
       rows.map((row) => [
@@ -48,26 +58,27 @@ export class ApiKeys {
     );
   }
 
+  /** @throws GateError `keys_unusable` if the key is not known, and a store was never read. */
   verify(key: string): UnprovenVerdict {
     const [, id = ""] = FORM.exec(key) ?? [];
     if (id === "") return MALFORMED;
     const known = this.#known.get(id);
     // Clients must not learn which names exist.
-    if (known === undefined) return UNKNOWN;
-    if (!timingSafeEqual(hash("sha256", key, "buffer"), known.digest)) return UNKNOWN;
+    if (known === undefined) return this.#unknown();
+    if (!timingSafeEqual(hash("sha256", key, "buffer"), known.digest)) return this.#unknown();
     if (known.disabled) return DISABLED;
     if (this.#clock.now() >= known.verified.until) return EXPIRED;
     return known.verified.verdict(this.#revocations);
   }
+
+  #unknown(): TokenRefusal {
+    if (this.#complete) return UNKNOWN;
+    throw new GateError("keys_unusable", { retryAfter: 1 });
+  }
 }
 
-function claimsOf({
-  name,
-  subject,
-  groups,
-  scopes,
-  expires = NEVER_MS,
-}: ApiKeyRow): IdentityClaims {
+function claimsOf({ name, subject, groups, scopes, created, ...row }: ApiKeyRow): IdentityClaims {
+  const { expires = NEVER_MS } = row;
   return {
     subject,
     groups,
@@ -75,6 +86,7 @@ function claimsOf({
     issuer: API_KEY_ISSUER,
     expiresAt: Math.floor(expires / 1_000),
     acceptedUntil: expires,
+    issuedAt: created && Math.floor(created / 1_000),
     claims: new Map([[API_KEY_CLAIM, name]]),
   };
 }

@@ -59,7 +59,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
     }),
   );
   const { configuration, files } = await takeSnapshot({ file, env: {}, overrides: {} });
-  const gateFiles = gateFilesOf(configuration, files);
+  const gateFiles = gateFilesOf(configuration, files, { rows: [], complete: true });
   const log = recordedLog();
   const { sink } = keptLines();
   const metrics = createMetrics({ routes: ["open"], upstreams: ["app"], version: "0.0.0", clock });

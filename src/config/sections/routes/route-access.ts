@@ -38,9 +38,9 @@ export function accessKeys() {
   };
 }
 
-/** Fields that frame or route the message, or that contain more than one value. */
+/** Fields that frame or route the message, that contain more than one value, or that mean something else to everybody. */
 const NO_PLACE =
-  /^(?:connection|content-.*|cookie|expect|forwarded|host|keep-alive|origin|proxy-.*|sec-.*|te|trailer|transfer-encoding|upgrade|x-forwarded-.*)$/i;
+  /^(?:accept|accept-.*|access-control-.*|baggage|cache-control|connection|content-.*|cookie|date|expect|forwarded|from|host|if-.*|keep-alive|link|max-forwards|origin|pragma|prefer|priority|proxy-.*|range|referer|sec-.*|te|traceparent|tracestate|trailer|transfer-encoding|upgrade|user-agent|via|x-forwarded-.*|x-real-ip|x-request-id)$/i;
 
 function tokenPlaces() {
   const place = z

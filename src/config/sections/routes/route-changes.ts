@@ -145,7 +145,9 @@ export function underscoreProblems(
   return [
     ...Object.keys(mappingAt(headers)).flatMap((name) => problem(name, ["headers", name], "key")),
     ...listAt(tokenFrom).flatMap((place, i) =>
-      problem(textAt(place, "header"), ["tokenFrom", i, "header"], "value"),
+      ["header", "apiKey"].flatMap((key) =>
+        problem(textAt(place, key), ["tokenFrom", i, key], "value"),
+      ),
     ),
   ];
 }

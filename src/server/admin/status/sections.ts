@@ -144,6 +144,8 @@ export function sectionsOf(status: Status, before?: Status) {
     upstreams: upstreams(status),
     keys: keys(status),
     issuers: issuers(status),
+    ...(status.remoteChecks.length > 0 && { remoteChecks: remoteChecks(status) }),
+    ...(status.keyStores.length > 0 && { keyStores: keyStores(status) }),
     ...(status.providers.length > 0 && { providers: providers(status) }),
     refusals: refusals(status),
   };
@@ -301,6 +303,33 @@ function issuers(status: Status): Section<Table> {
     ">Age of the key set|AGE": ({ readAt }) => ageOf(readAt),
   });
   return { title: "Trusted issuers", link: "Issuers", note, content };
+}
+
+function remoteChecks({ remoteChecks: checks, now }: Status): Section<Table> {
+  const content = tableOf(checks, {
+    Check: ({ name }) => strong(name),
+    Kind: ({ kind }) => kind,
+    State: ({ failingSince }) => failing(failingSince, now) ?? badge("good", "no failure"),
+    "Earlier answers|STALE": ({ stale }) => (stale ? badge("warn", "used") : soft("not used")),
+  });
+  const note = "which servers are asked about tokens and requests";
+  return { title: "Remote checks", link: "Checks", note, content };
+}
+
+function keyStores({ keyStores: stores, now }: Status): Section<Table> {
+  const content = tableOf(stores, {
+    "Store|API KEYS": ({ name }) => strong(name),
+    ">Keys": ({ keys: count }) => (count === undefined ? soft("never read") : amount(count)),
+    State: ({ failingSince }) => failing(failingSince, now) ?? badge("good", "in force"),
+  });
+  const note = "the keys of programs; a store that fails keeps its earlier keys";
+  return { title: "API keys", note, content };
+}
+
+/** Says since when a server does not answer; undefined if it does. */
+function failing(since: number | undefined, now: number): Cell | undefined {
+  if (since === undefined) return undefined;
+  return { ...badge("bad", `fails for ${span(now - since)}`), hover: moment(since) };
 }
 
 function providers(status: Status): Section<Table> {

@@ -1,0 +1,123 @@
+import type { ConfigProblem } from "../../core/config-problem.ts";
+import { ProblemCollector } from "../../core/positioned-file.ts";
+import { withTimeout } from "../../lib/async/with-timeout.ts";
+import {
+  asSubquery,
+  POSTGRES_HINTS,
+  PostgresPool,
+  type PostgresSettings,
+} from "../../lib/postgres/postgres-pool.ts";
+import { LATE, RemoteError } from "../../lib/text/error-code.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
+import { type ApiKeyRow, isApiKeyName, readApiKey } from "./api-key-file.ts";
+import type { KeyStoreKind, KeyTable } from "./key-store-kinds.ts";
+
+/** The query, unless the configuration has another one. */
+export const KEY_QUERY =
+  "SELECT name, hash, subject, groups, scopes, expires, disabled, created FROM api_keys";
+
+/** The most keys of a store, and the most bytes of all of them as JSON. */
+const MOST_ROWS = 20_000;
+const MOST_BYTES = 16 * 1024 ** 2;
+
+interface PostgresKeys extends Pick<PostgresSettings, "url" | "tls" | "timeout"> {
+  readonly query: string;
+  readonly caFile?: string;
+}
+
+/** The kind of store that keeps API keys in a table of PostgreSQL. */
+export const postgres: KeyStoreKind<PostgresKeys> = {
+  open(settings, authorities) {
+    const limits = { connections: 1, maxBytes: MOST_BYTES };
+    return new PostgresTable({ ...settings, ...limits }, settings.query, authorities);
+  },
+  clearText: ({ url, tls }) => (tls ? undefined : { url, hint: "use TLS" }),
+  hints: [
+    ...POSTGRES_HINTS,
+    {
+      reason: /hash|unknown; known are/,
+      hint: "docs/reference/configuration.md lists the columns",
+    },
+  ],
+};
+
+class PostgresTable implements KeyTable {
+  readonly #pool: PostgresPool;
+  readonly #timeoutMs: number;
+  readonly #text: string;
+
+  constructor(settings: PostgresSettings, query: string, authorities: string | undefined) {
+    this.#pool = new PostgresPool(settings, () => authorities);
+    this.#timeoutMs = settings.timeout;
+    this.#text = whole(query);
+  }
+
+  async readUnless(print: string) {
+    const left = this.#timeoutMs;
+    const answer = await withTimeout(this.#pool.query(this.#text, [print], left), left, undefined);
+    if (answer === undefined) throw new RemoteError(LATE);
+    const [row = {}] = answer.rows;
+    if (row["print"] === print) return undefined;
+    const rows = typeof row["keys"] === "string" ? jsonIn(row["keys"]) : undefined;
+    if (typeof row["print"] !== "string" || !Array.isArray(rows)) {
+      throw new RemoteError("the answer holds no keys");
+    }
+    if (rows.length > MOST_ROWS) throw new RemoteError(`there are more than ${MOST_ROWS} keys`);
+    return { print: row["print"], rows: keysIn(rows) };
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+}
+
+/**
+ * Returns a query for all rows of another one, as one JSON text, and for their fingerprint, whatever their order. The text comes
+ * only if the fingerprint is not the parameter: most of the time, nothing has changed.
+ */
+function whole(query: string): string {
+  return `WITH one AS (SELECT to_json(key)::text AS json FROM ${asSubquery(query)} AS key LIMIT ${MOST_ROWS + 1}),
+  found AS (SELECT count(*) || ' ' || coalesce(sum(hashtextextended(json, 0)), 0) AS print FROM one)
+SELECT print,
+  CASE WHEN print <> $1 THEN (SELECT '[' || coalesce(string_agg(json, ','), '') || ']' FROM one) END AS keys
+FROM found`;
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new RemoteError("the answer is not JSON", error);
+  }
+}
+
+/** @throws RemoteError for the first key that cannot be used. */
+function keysIn(rows: readonly unknown[]): ApiKeyRow[] {
+  const names = new Set<string>();
+  return rows.map((row, index) => {
+    const { name, ...columns } = isJsonObject(row) ? row : {};
+    if (typeof name !== "string" || !isApiKeyName(name)) {
+      throw new RemoteError(
+        `row ${index + 1} has no name of 1 to 63 letters, digits, . _ and - in the column name`,
+      );
+    }
+    if (names.has(name)) throw new RemoteError(`there are two keys named ${name}`);
+    names.add(name);
+    const problems: ConfigProblem[] = [];
+    const known = Object.entries(columns).filter(([, value]) => value !== null);
+    const key = readApiKey(
+      name,
+      Object.fromEntries(known.map(([column, value]) => [column, listed(column, value)])),
+      new ProblemCollector(() => ({}), name, problems),
+    );
+    const [problem] = problems;
+    if (problem !== undefined) throw new RemoteError(`the key ${name}: ${problem.message}`);
+    return key;
+  });
+}
+
+/** Returns a column as a file would have it: a list may also be a text with commas. */
+function listed(column: string, value: unknown): unknown {
+  if (!["groups", "scopes"].includes(column) || typeof value !== "string") return value;
+  return value.split(",").flatMap((each) => each.trim() || []);
+}
