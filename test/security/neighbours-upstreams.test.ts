@@ -133,7 +133,10 @@ const standing = useTokenGate({
           issuer: "opaque",
           introspection: { url: evil.url, clientId: "a", clientSecret: "b", ...remote },
         },
-        { issuer: "cluster", tokenReview: { apiServer: evil.url, ...remote } },
+        {
+          issuer: "cluster",
+          tokenReview: { apiServer: evil.url, audiences: ["orders"], ...remote },
+        },
       ],
     },
     authorization: {

@@ -20,6 +20,7 @@ const REVIEWED: Readonly<Record<string, object>> = {
   "cluster-orders": { audiences: ["orders", "https://kubernetes.default.svc"] },
   "cluster-none": {},
   "cluster-odd": { audiences: [1, null] },
+  "cluster-api-server": { audiences: ["https://kubernetes.default.svc"] },
 };
 
 let backend: EchoBackend;
@@ -52,7 +53,7 @@ beforeAll(async () => {
       tokens: {
         trusted: [
           { issuer: "opaque", introspection },
-          { issuer: "cluster", tokenReview: { apiServer: cluster.url } },
+          { issuer: "cluster", tokenReview: { apiServer: cluster.url, audiences: ["orders"] } },
         ],
       },
       identity: { claims: { "X-Aud": "aud" } },
@@ -69,13 +70,30 @@ afterAll(async () => {
   await Promise.all([backend.close(), provider.close(), cluster.close()]);
 });
 
+it.each(["cluster-none", "cluster-odd", "cluster-api-server"])(
+  "%s, which the cluster vouches for, is not for us",
+  async (token) => {
+    expect((await ask(gate, "/x", { token })).status).toBe(401);
+    const last = JSON.parse(cluster.asked.at(-1)?.body ?? "");
+    expect(last.spec).toEqual({ token, audiences: ["orders"] });
+  },
+);
+
+it.each([{}, { audiences: [] }])(
+  "a configuration without audiences is an error: %j",
+  async (written) => {
+    const tokenReview = { apiServer: cluster.url, ...written };
+    const trusted = [{ issuer: "cluster", tokenReview }];
+    const started = startSallyport({ target: backend.url, config: { tokens: { trusted } } });
+    await expect(started).rejects.toThrow("needs an audience that callers ask a token for");
+  },
+);
+
 describe.each([
   ["opaque-orders", "orders", 200],
   ["opaque-both", "invoices,orders", 200],
   ["opaque-none", undefined, 403],
   ["cluster-orders", "orders,https://kubernetes.default.svc", 200],
-  ["cluster-none", undefined, 403],
-  ["cluster-odd", undefined, 403],
 ])("the audiences of %s", (token, header, status) => {
   it("are those that the server reports", async () => {
     expect(echoedBy(await ask(gate, "/x", { token })).header("x-aud")).toBe(header);

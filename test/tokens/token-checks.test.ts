@@ -40,7 +40,9 @@ const PROTOCOLS = {
     odd: [{ body: { active: "true", sub: "zoe" } }, { body: { sub: "zoe" } }],
   },
   tokenReview: {
-    settings: (apiServer, times) => ({ tokenReview: { apiServer, audiences: [], ...times } }),
+    settings: (apiServer, times) => ({
+      tokenReview: { apiServer, audiences: ["orders"], ...times },
+    }),
     tokenIn: ({ body }) => (JSON.parse(body) as { spec: { token: string } }).spec.token,
     reply: (caller) => ({
       status: 201,
@@ -51,11 +53,14 @@ const PROTOCOLS = {
             : {
                 authenticated: true,
                 user: { username: caller.sub, groups: caller.groups },
-                audiences: caller.aud,
+                audiences: caller.aud ?? ["orders"],
               },
       },
     }),
-    odd: [{ body: { authenticated: true } }, { body: { status: { authenticated: true } } }],
+    odd: [
+      { body: { authenticated: true } },
+      { body: { status: { authenticated: true, audiences: ["orders"] } } },
+    ],
   },
 } satisfies Record<TokenCheckName, Protocol>;
 

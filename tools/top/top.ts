@@ -167,8 +167,8 @@ export const top: Command = {
   help: `Usage: sallyport top [options]
 
 Shows the status of a running proxy: routes with their rates, upstreams, logins and refusals of the last
-30 minutes, keys, issuers, and the last refusals. On a terminal it is updated until Ctrl-C; elsewhere it is
-printed once. The page /-/ of the admin listener shows the same in a browser.
+30 minutes, keys, issuers, remote checks, API keys, and the last refusals. On a terminal it is updated until
+Ctrl-C; elsewhere it is printed once. The page /-/ of the admin listener shows the same in a browser.
 
       --url URL         connects there and reads no configuration, such as http://127.0.0.1:9464
       --interval TIME   time between updates (default: 2s)

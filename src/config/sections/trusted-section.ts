@@ -242,17 +242,18 @@ function introspection() {
     .describe("Token introspection (RFC 7662), for tokens that are not JWTs");
 }
 
+const NO_AUDIENCES =
+  "needs an audience that callers ask a token for, such as orders.shop, or that of the API server, such as https://kubernetes.default.svc.cluster.local, to accept every token of the cluster";
+
 function tokenReview() {
   return z
     .strictObject({
       apiServer: apiServer(),
       ...remoteAccess(),
       audiences: z
-        .array(text())
-        .default([])
-        .describe(
-          "Audiences, of which a token must have one; default: that of the API server itself",
-        ),
+        .array(text(), { error: ({ input }) => (input === undefined ? NO_AUDIENCES : undefined) })
+        .min(1, NO_AUDIENCES)
+        .describe("Audiences, of which a token must have one"),
       ...remoteTimes({ timeout: "2s", cache: "1m" }),
       staleFor: staleTime(),
     })

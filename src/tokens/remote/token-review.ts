@@ -8,7 +8,7 @@ import type { RemoteClaims, TokenCheckKind } from "./token-check-kinds.ts";
 interface TokenReviewSettings {
   readonly apiServer: string;
   readonly tokenFile?: string;
-  /** A token must have one of these audiences. If empty, it must have an audience of the API server. */
+  /** A token must have one of these audiences; at least one. */
   readonly audiences: readonly string[];
 }
 
@@ -38,7 +38,7 @@ export const tokenReview: TokenCheckKind<TokenReviewSettings> = {
           body: JSON.stringify({
             apiVersion: "authentication.k8s.io/v1",
             kind: "TokenReview",
-            spec: { token, ...(audiences.length === 0 ? {} : { audiences }) },
+            spec: { token, audiences },
           }),
         };
       },
@@ -53,7 +53,7 @@ export const tokenReview: TokenCheckKind<TokenReviewSettings> = {
 /**
  * Returns the caller as claims, or undefined if the token is refused. `aud` is the list of audiences that the API server
  * returns: those that the token has of the requested ones. An API server that does not support audiences returns none;
- * the token is then refused if audiences are configured. If the token is a JWT, its expiry and `cnf` are read from the token,
+ * the token is then refused. If the token is a JWT, its expiry and `cnf` are read from the token,
  * which the API server has verified.
  */
 function claimsIn(
@@ -64,13 +64,13 @@ function claimsIn(
   const status = objectAt(jsonObjectIn(text), "status");
   if (status["authenticated"] !== true) return undefined;
   const aud = textsIn(status["audiences"]);
-  if (audiences.length > 0 && !audiences.some((each) => aud.includes(each))) return undefined;
+  if (!audiences.some((each) => aud.includes(each))) return undefined;
   const { username: sub, groups = [] } = objectAt(status, "user");
   const { exp, jti, iat, cnf } = readableParts(token).claims ?? {};
   return {
     sub,
     groups,
-    ...(aud.length > 0 ? { aud } : {}),
+    aud,
     ...(typeof exp === "number" ? { exp } : {}),
     ...(typeof iat === "number" ? { iat } : {}),
     ...(typeof jti === "string" ? { jti } : {}),

@@ -130,7 +130,10 @@ function configuration(port: number, trust: object, limits: object): Record<stri
           ...{ issuer: `https://127.0.0.1:${port}`, audience: "a", algorithms: ["RS256"] },
           ...{ discovery: true, ...(Object.keys(trust).length === 0 ? {} : { jwks: trust }) },
         },
-        { issuer: "cluster", tokenReview: { apiServer: url, timeout, ...trust } },
+        {
+          issuer: "cluster",
+          tokenReview: { apiServer: url, audiences: ["orders"], timeout, ...trust },
+        },
       ],
     },
     authorization: {

@@ -150,7 +150,10 @@ describe.each(Object.entries(SERVERS))("with %s", (_what, { pair, authorities, f
                 ...{ url: url("introspection"), clientId: "a", clientSecret: "b", ...access },
               },
             },
-            { issuer: "cluster", tokenReview: { apiServer: url("review"), ...access } },
+            {
+              issuer: "cluster",
+              tokenReview: { apiServer: url("review"), audiences: ["orders"], ...access },
+            },
           ],
         },
         authorization: {
