@@ -34,6 +34,16 @@ test.each(STORES)("check warns of a remote %s store without TLS", async (kind, e
   }
 });
 
+test("check warns of a table of API keys without TLS", async () => {
+  const users = [{ kind: "file", path: "users.yaml" }];
+  const at = (host: string) => {
+    const url = `postgres://a:b@${host}/shop`;
+    return checked({ users, apiKeys: [{ kind: "postgres", url, tls: false }] });
+  };
+  expect(await at("db.example.com")).toContain("apiKeys: the connection to the postgres store is");
+  expect(await at("127.0.0.1")).not.toContain("clear text");
+});
+
 test("check warns of a remote state server without TLS, and of an unreadable CA file", async () => {
   const users = [{ kind: "file", path: "users.yaml" }];
   const at = (url: string) => checked({ users, shared: { kind: "redis", url } });
