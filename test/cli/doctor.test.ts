@@ -1,5 +1,6 @@
 import { utimes } from "node:fs/promises";
 import { createServer } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
@@ -66,6 +67,27 @@ async function examine(more: Readonly<Record<string, unknown>> = {}, timeout = "
 const GROUPS = ["configuration", "routes", "listeners", "upstreams", "trusted key sets", "clock"];
 
 describe("a sound deployment", () => {
+  it("has a target whose certificate names its address alone", async () => {
+    const { generate } = await import("selfsigned");
+    const altNames = [{ type: 7, ip: "127.0.0.1" } as const];
+    const { private: key, cert } = await generate([{ name: "commonName", value: "a backend" }], {
+      keyType: "ec",
+      algorithm: "sha256",
+      extensions: [
+        { name: "basicConstraints", cA: true, critical: true },
+        { name: "subjectAltName", altNames },
+      ],
+    });
+    const server = createSecureServer({ key, cert });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(() => void server.close());
+    await shipped.write("address.crt", cert);
+    const target = `https://127.0.0.1:${listeningPort(server)}`;
+    const app = { targets: [target], tls: { caFile: "address.crt" } };
+    const { of } = await examine({ upstreams: { app } });
+    expect(of("upstreams").map((line) => line.split(" ", 1)[0])).not.toContain("bad");
+  });
+
   it("has no bad results", async () => {
     const { code, names, of, all } = await examine();
     expect(names).toEqual(GROUPS);

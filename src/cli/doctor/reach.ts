@@ -87,6 +87,8 @@ async function handshake(
   const offered = OFFERED[protocol ?? "http1"];
   const secure = connectTls({
     socket,
+    // Whose certificate an address without a name must have.
+    host: origin.hostname,
     ...(protocol === undefined ? {} : { ALPNProtocols: [...offered] }),
     // Problems with the certificate are reported below.
     rejectUnauthorized: false,
