@@ -5,6 +5,7 @@ import { newApiKey } from "../../src/tokens/api-keys/api-key-file.ts";
 import { command } from "../cli/command.ts";
 import { ask } from "../support/ask.ts";
 import { testCertificates } from "../support/certificates.ts";
+import { editConfiguration } from "../support/edits.ts";
 import { startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
@@ -118,6 +119,32 @@ describe.skipIf(postgresMissing !== undefined)(`PostgreSQL ${postgresMissing ?? 
     await hold({});
     await until(async () => (await get(ci.key)) === 401);
   });
+
+  test.each([1, 2])(
+    "a reload with a wrong password keeps the keys, and one with the right one follows again (%i workers)",
+    { timeout: 60_000 },
+    async (workers) => {
+      await hold({ ci: { hash: ci.hash } });
+      const { gate, get } = await start([entry()], workers);
+      const readable = async () =>
+        (await scrape(gate)).value('sallyport_api_key_store_readable{store="postgres"}');
+      const reload = (url: string) =>
+        editConfiguration(gate, (config) => {
+          config["apiKeys"] = [entry({ url })];
+        });
+      await reload(server.url.replace("of-the-test", "hunter22"));
+      await until(async () => (await readable()) === 0);
+      expect(await get(ci.key)).toBe(THROUGH);
+      // Another database is another table, whose keys are not known.
+      await reload(`${server.url.replace("of-the-test", "hunter22")}2`);
+      await until(async () => (await get(ci.key)) === 503);
+      await reload(server.url);
+      await until(async () => (await readable()) === 1);
+      await hold({});
+      await until(async () => (await get(ci.key)) === 401);
+      expect(JSON.stringify(gate.log())).not.toMatch(/of-the-test|hunter22/);
+    },
+  );
 
   test("only a difference makes a reload, and a start reads the table once", async () => {
     await hold({ ci: { hash: ci.hash } });

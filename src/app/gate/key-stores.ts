@@ -20,6 +20,8 @@ interface KeyStore {
   readonly name: string;
   /** Where its keys are, for problems. */
   readonly place: string;
+  /** What it reads, whatever the credentials. */
+  readonly tableName: string | undefined;
   /** What it was opened from. */
   readonly inputs: unknown;
   /** Undefined if it was never read. */
@@ -123,15 +125,11 @@ export class KeyStores {
     files: SnapshotFiles,
     all: readonly KeyStore[],
   ): KeyStore {
-    const { read, open } = keyStoreKindOf(settings);
+    const { read, open, nameOf } = keyStoreKindOf(settings);
     if (open === undefined) {
       const rows = read?.(settings, keyFilesIn(files));
-      return {
-        name,
-        place: settings.kind === "file" ? settings.path : name,
-        inputs: settings,
-        rows,
-      };
+      const place = settings.kind === "file" ? settings.path : name;
+      return { name, place, tableName: place, inputs: settings, rows };
     }
     const { caFile } = { caFile: undefined, ...settings };
     const authorities = caFile === undefined ? undefined : readAuthorities(caFile, files.text);
@@ -150,7 +148,10 @@ export class KeyStores {
       else await put(all, async () => undefined);
     };
     const followed = new FollowedKeys({ ...this.#options, store: name, table, accept });
-    const store: KeyStore = { name, place: name, inputs, rows: undefined, followed };
+    // Until it is read, the keys of the same table stay: a new password may be wrong.
+    const tableName = nameOf?.(settings);
+    const { rows } = this.#stores.find((each) => each.tableName === tableName) ?? {};
+    const store: KeyStore = { name, place: name, tableName, inputs, rows, followed };
     return store;
   }
 }

@@ -9,6 +9,8 @@ export interface KeyStoreKind<Settings> {
   readonly read?: (settings: Settings, contentOf: FileReader) => readonly ApiKeyRow[];
   /** @param authorities the PEM of those that may issue the server's certificate; undefined for Node's own. */
   readonly open?: (settings: Settings, authorities: string | undefined) => KeyTable;
+  /** Names the table, without credentials. */
+  readonly nameOf?: (settings: Settings) => string;
   /** Returns the connection on which hashes pass in clear text; undefined if there is none. */
   readonly clearText?: (settings: Settings) => ClearText | undefined;
   /** What an operator can do about a failure. The first hint that matches applies. */

@@ -31,6 +31,10 @@ export const postgres: KeyStoreKind<PostgresKeys> = {
     const limits = { connections: 1, maxBytes: MOST_BYTES };
     return new PostgresTable({ ...settings, ...limits }, settings.query, authorities);
   },
+  nameOf({ url, query }) {
+    const { host, pathname } = new URL(url);
+    return `${host}${pathname} ${query}`;
+  },
   clearText: ({ url, tls }) => (tls ? undefined : { url, hint: "use TLS" }),
   hints: [
     ...POSTGRES_HINTS,
