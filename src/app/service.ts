@@ -72,7 +72,6 @@ export async function openService(
   const tls = await tlsOf(configuration, files.text, log);
   let service: Service | undefined;
   const allKeys = await openAllKeys(snapshot, { reloads, clock, log });
-  const { keys } = allKeys;
   const inForce = (): Configuration => service?.configuration ?? configuration;
   const sharing = openSharing(snapshot, observation);
   const revocations = { clock, log, share: sharing.revoke };
@@ -81,7 +80,7 @@ export async function openService(
   const logins = await openLogins({
     configuration,
     files,
-    keys,
+    keys: allKeys.keys,
     clock,
     log,
     observer,
@@ -89,7 +88,7 @@ export async function openService(
     departed,
     attempts: sharing.attempts,
   });
-  const signIns = await openSignIns(snapshot, { keys, revoking, clock, log, observer });
+  const signIns = await openSignIns(snapshot, { ...allKeys, revoking, clock, log, observer });
   await sharing.begin(logins, revoking);
   const keyStores = new KeyStores({ log, clock });
   const workers = workersOf(configuration);
