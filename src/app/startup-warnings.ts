@@ -159,10 +159,20 @@ function decisionWarnings({ decisions, routes }: Configuration): StartupWarning[
   return routes.flatMap((route) => {
     const { name, headers = {} } = route;
     const idle = keys.filter((key) => key in route && route[key] !== "strip");
+    const byCertificate = route.auth === "certificate";
     const never = Object.keys(headers).filter((each) =>
       QUESTION_FIELDS.includes(each.toLowerCase()),
     );
     return [
+      ...(byCertificate
+        ? [
+            warning(
+              "configuration",
+              `the route ${name} has auth: certificate, and refuses all requests that another proxy asks about`,
+              { hint: "the client's connection ends there: let that proxy check its certificate" },
+            ),
+          ]
+        : []),
       ...(idle.length === 0
         ? []
         : [

@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import { routeRow } from "../../config/sections/routes/route-row.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import type { AccessFields } from "../../core/request/outcome.ts";
+import { knowsCallers } from "../../policy/authorize.ts";
 import { RateLimit, localArrivalTimes } from "../../policy/rates/rate-limiter.ts";
 import { countInFlight, ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
 import { Cors } from "../../server/endpoints/cors.ts";
@@ -226,6 +227,6 @@ function rateLimitOf(
   written: NonNullable<Configuration["routes"][number]["rateLimit"]>,
 ): Omit<RateLimit, "take"> {
   const { requests, within, burst = requests } = written;
-  const { by = auth === "required" ? "subject" : "address" } = written;
+  const { by = knowsCallers(auth) ? "subject" : "address" } = written;
   return { by, requests, withinMs: within, burst };
 }

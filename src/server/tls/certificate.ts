@@ -139,7 +139,7 @@ const CERTIFICATE =
  * Returns all certificates of a PEM text, in order. Throws a `ConfigError` that names the file if it contains none, or a
  * broken one.
  */
-function certificatesIn(text: string, file: string): X509Certificate[] {
+export function certificatesIn(text: string, file: string): X509Certificate[] {
   const blocks = text.match(CERTIFICATE);
   if (blocks === null) throw new ConfigError([{ file, message: "holds no PEM certificate" }]);
   return blocks.map((block, index) => {

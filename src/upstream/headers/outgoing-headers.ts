@@ -17,8 +17,7 @@ import {
   identifiesCaller,
 } from "./header-names.ts";
 import {
-  CLIENT_SUBJECT_HEADER,
-  fieldValue,
+  headersOfCertificate,
   type IdentityHeaderNames,
   identityHeaders,
 } from "./identity-headers.ts";
@@ -124,9 +123,7 @@ export function createOutgoingHeaders(
         }
       }
       const { clientCertificate } = request.connection;
-      if (clientCertificate !== undefined && clientCertificate.subject !== "") {
-        passed.push(CLIENT_SUBJECT_HEADER, fieldValue(clientCertificate.subject));
-      }
+      if (clientCertificate !== undefined) append(passed, headersOfCertificate(clientCertificate));
       if (route.rewrite?.stripPrefix !== undefined) addPrefixHeader(passed, permit);
       return route.requestHeaders === undefined
         ? passed

@@ -23,7 +23,8 @@ export function routeRow(row: WrittenRoute, limits: Limits, session?: string): R
     auth,
     mode,
     upstream,
-    forwardAuthorization,
+    // Where no token is read, it belongs to the application.
+    forwardAuthorization: auth === "certificate" ? "keep" : forwardAuthorization,
     path: pathOf(row),
     bodyBytes: row.limits?.bodyBytes ?? limits.bodyBytes,
     ...(hosts && { hosts }),
