@@ -197,13 +197,7 @@ export class Decision implements VerificationNotes {
     const { gate, upgrade } = this.#context;
     const { request } = this;
     const { clientCertificate } = request.connection;
-    // As the handshake would refuse it now, in monitor mode, too.
-    if (
-      clientCertificate !== undefined &&
-      gate.certificates?.accepts(clientCertificate) === false
-    ) {
-      throw new GateError("invalid_certificate", { reason: "unknown_key" });
-    }
+    if (clientCertificate !== undefined) gate.certificates?.check(clientCertificate);
     const endpoint = gate.cors?.preflight(request) ?? gate.endpoints.get(request.matchPath);
     if (endpoint === undefined) {
       refuseMisspeltLogin(request.matchPath);

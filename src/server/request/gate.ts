@@ -38,7 +38,7 @@ export interface Gate {
   /** Undefined if there are none. */
   readonly apiKeys: Pick<ApiKeys, "verify"> | undefined;
   /** Undefined if clients are not asked for certificates. */
-  readonly certificates: Pick<Certificates, "accepts" | "verify"> | undefined;
+  readonly certificates: Pick<Certificates, "check" | "verify"> | undefined;
   /** Whether clients are told why a token was refused. */
   readonly describesRefusals: boolean;
   /** @throws or rejects with GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`. */

@@ -1,5 +1,5 @@
 import type { X509Certificate } from "node:crypto";
-import { TLSSocket } from "node:tls";
+import type { TLSSocket } from "node:tls";
 
 /** The verified certificate of a client. Its parts are read when they are asked for: most requests ask for none. */
 export class ClientCertificate {
@@ -59,9 +59,8 @@ export class ClientCertificate {
 
 const known = new WeakMap<TLSSocket, ClientCertificate>();
 
-/** Returns the verified certificate of the client of a connection, the same object each time; undefined without one. */
-export function clientCertificateOf(socket: unknown): ClientCertificate | undefined {
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
+/** Returns the certificate of the client of an authorized connection, the same object each time; undefined without one. */
+export function clientCertificateOf(socket: TLSSocket): ClientCertificate | undefined {
   const before = known.get(socket);
   if (before !== undefined) return before;
   const x509 = socket.getPeerX509Certificate();

@@ -1,4 +1,5 @@
 import type { X509Certificate } from "node:crypto";
+import { GateError } from "../../core/request/errors.ts";
 import { CERTIFICATE_ISSUER, type Identity, mintIdentity } from "../../core/request/identity.ts";
 import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -39,15 +40,19 @@ export class Certificates {
     this.#options = options;
   }
 
-  /** Whether an authority that is in force has issued the certificate of an open connection. */
-  accepts(certificate: ClientCertificate): boolean {
-    if (!this.#options.replacesOthers) return true;
+  /**
+   * Refuses the certificate of an open connection if no authority that is in force has issued it, as the handshake would.
+   *
+   * @throws GateError `invalid_certificate`.
+   */
+  check(certificate: ClientCertificate): void {
+    if (!this.#options.replacesOthers) return;
     let accepted = this.#accepted.get(certificate);
     if (accepted === undefined) {
       accepted = this.#leadsToAuthority(certificate.x509, sentWith(certificate.x509));
       this.#accepted.set(certificate, accepted);
     }
-    return accepted;
+    if (!accepted) throw new GateError("invalid_certificate", { reason: "unknown_key" });
   }
 
   /** The caller whom a certificate names, or why it names none. @param certificate undefined if the client has none. */

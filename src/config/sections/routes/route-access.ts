@@ -72,8 +72,15 @@ function tokenPlaces() {
         .describe(
           "Subprotocol that a WebSocket offers: base64url.bearer.authorization.k8s.io.<token>, or bearer, <token>",
         ),
+      others: z
+        .literal("ignore")
+        .exactOptional()
+        .describe(
+          "With ignore, the place counts as empty for a token that no issuer here accepts, and that token reaches the backend",
+        ),
     })
-    .transform(({ header, cookie, query, apiKey, websocketProtocol }, context): TokenPlace => {
+    .transform((written, context): TokenPlace => {
+      const { header, cookie, query, apiKey, websocketProtocol, others } = written;
       const given = [
         ...(header === undefined ? [] : [{ header }]),
         ...(cookie === undefined ? [] : [{ cookie }]),
@@ -82,7 +89,12 @@ function tokenPlaces() {
         ...(websocketProtocol === undefined ? [] : [{ websocketProtocol: true as const }]),
       ];
       const [first] = given;
-      if (first !== undefined && given.length === 1) return first;
+      if (others !== undefined && apiKey !== undefined) {
+        return refuse(context, "has others with apiKey: only tokens have issuers");
+      }
+      if (first !== undefined && given.length === 1) {
+        return others === undefined ? first : { ...first, others };
+      }
       return refuse(context, "needs one of header, cookie, query, apiKey and websocketProtocol");
     });
   return z
@@ -101,7 +113,7 @@ function isAuthorization(header: string): boolean {
 
 /** A header with keys has no tokens. */
 function areDifferent(places: readonly TokenPlace[]): boolean {
-  const names = places.map((place) =>
+  const names = places.map(({ others: _ignored, ...place }) =>
     JSON.stringify(
       "header" in place
         ? { header: foldedName(place.header) }
