@@ -17,6 +17,8 @@ import { until } from "../support/until.ts";
 
 const authority = await clientAuthority();
 const other = await clientAuthority("Another authority");
+/** With the name of the first: only the signatures tell them apart. */
+const namesake = await clientAuthority();
 const between = await authority.subordinate("Between");
 const WEB = "spiffe://cluster.local/ns/shop/sa/web";
 const web = await authority.certificate({ altNames: [`URI:${WEB}`, "DNS:web.shop", "DNS:web"] });
@@ -228,9 +230,12 @@ describe("authorities that a reload takes away", () => {
     });
     const { port, ca } = gate;
     const staying = await other.certificate();
+    const further = await other.subordinate("Further");
+    const stayingBelow = await further.certificate();
     const certificates = {
       web,
       below: { key: below.key, cert: `${below.cert}\n${between.cert}` },
+      stayingBelow: { key: stayingBelow.key, cert: `${stayingBelow.cert}\n${further.cert}` },
       staying,
     };
     const connections = await Promise.all(
@@ -263,11 +268,11 @@ describe("authorities that a reload takes away", () => {
     const before = await statuses("/public");
     expect(before.flat()).not.toContain(401);
     expect((await statuses("/any")).flat()).not.toContain(401);
-    await replaceFile(gate, "clients.crt", other.cert);
+    await replaceFile(gate, "clients.crt", `${namesake.cert}\n${other.cert}`);
     const { status } = await ask({ port: gate.adminPort }, "/-/reload", { method: "POST" });
     expect(status).toBe(200);
     for (const { name, socket, closed, http1, http2, agent, session } of connections) {
-      if (name === "staying") {
+      if (name.startsWith("staying")) {
         expect(socket.readyState).toBe(WebSocket.OPEN);
         expect((await http1("/any")).status).not.toBe(401);
         expect(await http2("/any")).not.toBe(401);
