@@ -36,7 +36,11 @@ const routes = [
   route("optional", [...everywhere, { cookie: "session" }], { auth: "optional" }),
   route("watched", [...everywhere, { cookie: "session" }], { mode: "monitor" }),
   route("strict", [...KINDS, { cookie: "session" }]),
-  { name: "plain", path: "/plain", upstream: "app" },
+  route("keys", [
+    { header: "Authorization", others: "ignore" },
+    { apiKey: "Authorization" },
+    { cookie: "session" },
+  ]),
 ];
 const trusted = [
   {
@@ -46,11 +50,19 @@ const trusted = [
     jwks: { file: "keys.json" },
   },
 ];
-const files = { "keys.json": JSON.stringify({ keys: [] }) };
-const standing = useSallyport(undefined, { config: { routes, tokens: { trusted } }, files });
+const files = {
+  "keys.json": JSON.stringify({ keys: [] }),
+  "api-keys.yaml": JSON.stringify({ keys: {} }),
+};
+const apiKeys = [{ kind: "file", path: "api-keys.yaml" }];
+const standing = useSallyport(undefined, {
+  config: { apiKeys, routes, tokens: { trusted } },
+  files,
+});
 const elsewhere = useSallyport(undefined, {
   files,
   config: {
+    apiKeys,
     routes,
     // Nobody listens there.
     tokens: {
@@ -64,6 +76,7 @@ const elsewhere = useSallyport(undefined, {
 const introspecting = useSallyport(undefined, {
   files,
   config: {
+    apiKeys,
     routes,
     tokens: {
       trusted: [
@@ -210,4 +223,15 @@ it("other spellings of a header are removed, and other schemes stay what they we
   expect(JSON.stringify(seen)).not.toContain(THEIRS);
   const twice = [`Authorization: Bearer ${THEIRS}`, `Authorization: Bearer ${THEIRS}`];
   expect((await send("all", both({ headers: twice }, session(token)))).status).toBe(401);
+});
+
+it("an API key in the same header is a key, and a token of others none", async () => {
+  const { token } = standing().gate;
+  const theirs = both({ headers: [`Authorization: Bearer ${THEIRS}`] }, session(token));
+  const { status, subjects, seen } = await send("keys", theirs);
+  expect([status, subjects]).toEqual([200, ["alice"]]);
+  expect(valuesOf(seen?.headers ?? [], "authorization")).toEqual([`Bearer ${THEIRS}`]);
+  const key = `sp_${"0".repeat(12)}_${"A".repeat(43)}`;
+  const keyed = both({ headers: [`Authorization: Bearer ${key}`] }, session(token));
+  expect((await send("keys", keyed)).status).toBe(401);
 });

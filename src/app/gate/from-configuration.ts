@@ -1,4 +1,9 @@
 import { availableParallelism } from "node:os";
+import { type Reusable, reuseOrCreate } from "../../lib/async/leased.ts";
+import { certificatesIn } from "../../server/tls/certificate.ts";
+import { Certificates } from "../../tokens/certificates/certificates.ts";
+import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
+import type { GateOptions } from "./gate-options.ts";
 import { routeRow } from "../../config/sections/routes/route-row.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import type { AccessFields } from "../../core/request/outcome.ts";
@@ -254,4 +259,21 @@ function rateLimitOf(
   const { requests, within, burst = requests } = written;
   const { by = knowsCallers(auth) ? "subject" : "address" } = written;
   return { by, requests, withinMs: within, burst };
+}
+
+/** Returns what makes callers of client certificates; undefined if clients are not asked for any. @param before that of the previous gate. */
+export function certificatesFor(
+  { clientAuthorities: text, revocations = new RevocationList(), clock }: GateOptions,
+  before: Reusable<Certificates | undefined> | undefined,
+): Reusable<Certificates | undefined> {
+  return reuseOrCreate(before, text, () => {
+    if (text === undefined) return undefined;
+    const authorities = certificatesIn(text, "");
+    return new Certificates({
+      authorities,
+      replacesOthers: before !== undefined,
+      revocations,
+      clock,
+    });
+  });
 }

@@ -26,9 +26,8 @@ import {
 import { ambiguous } from "../../server/request/intake.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { publishedKeys } from "../../tokens/keys/key-ring.ts";
-import { certificatesIn } from "../../server/tls/certificate.ts";
 import { ApiKeys } from "../../tokens/api-keys/api-keys.ts";
-import { Certificates } from "../../tokens/certificates/certificates.ts";
+import type { Certificates } from "../../tokens/certificates/certificates.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import { Upstream } from "../../upstream/pool/upstreams.ts";
@@ -36,6 +35,7 @@ import {
   accessFieldsOf,
   assertionOf,
   assertsWithOwnKeys,
+  certificatesFor,
   corsOf,
   endpointPlacesOf,
   forwardingOf,
@@ -180,22 +180,6 @@ function apiKeysFor({
 }: GateOptions): ApiKeys | undefined {
   if (configuration.apiKeys.length === 0) return undefined;
   return new ApiKeys(apiKeys, revocations ?? new RevocationList(), clock);
-}
-
-function certificatesFor(
-  { clientAuthorities: text, revocations = new RevocationList(), clock }: GateOptions,
-  before: KeptParts["certificates"] | undefined,
-): KeptParts["certificates"] {
-  return reuseOrCreate(before, text, () => {
-    if (text === undefined) return undefined;
-    const authorities = certificatesIn(text, "");
-    return new Certificates({
-      authorities,
-      replacesOthers: before !== undefined,
-      revocations,
-      clock,
-    });
-  });
 }
 
 /** Returns the servers that authorize callers, by name. */
