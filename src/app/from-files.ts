@@ -4,7 +4,9 @@ import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import type { Log } from "../core/log.ts";
 import type { FileReader } from "../credentials/stores/user-store.ts";
 import type { FileContent } from "../lib/files/regular-file.ts";
+import type { CertificateEnd } from "../observe/metrics/gauges.ts";
 import {
+  earliestEnd,
   keepValid,
   readAuthorities,
   readCertificate,
@@ -133,6 +135,25 @@ export function upstreamsOf({ upstreams }: Configuration, textOf: ReadText): Ups
 export interface Certified {
   readonly tls: ServerTls;
   readonly upstreams: readonly UpstreamOptions[];
+}
+
+/** Returns when the first certificate of each file ends, without the served one. */
+export function certificateEndsOf({ tls, upstreams }: Certified): CertificateEnd[] {
+  const end = (
+    of: CertificateEnd["of"],
+    text: string | undefined,
+    upstream?: string,
+  ): CertificateEnd[] => {
+    if (text === undefined) return [];
+    return [{ of, ...(upstream !== undefined && { upstream }), notAfter: earliestEnd(text) }];
+  };
+  return [
+    ...end("tls_client_ca", tls?.clientCertificates?.authorities),
+    ...upstreams.flatMap(({ name, tls: used }) => [
+      ...end("upstream_certificate", used?.cert, name),
+      ...end("upstream_ca", used?.ca, name),
+    ]),
+  ];
 }
 
 /** @throws ConfigError if a certificate that is not valid now would replace a valid one. */

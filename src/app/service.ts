@@ -12,6 +12,7 @@ import { openLedger } from "./client-warnings.ts";
 import { type startupWarningLog, startupWarnings } from "./startup-warnings.ts";
 import { seriesOf, workersOf } from "./gate/from-configuration.ts";
 import {
+  certificateEndsOf,
   type Certified,
   type GateFiles,
   gateFilesOf,
@@ -33,6 +34,7 @@ import { departedUsers, openRevocations, revokeNamed } from "./revoking.ts";
 import { openSharing, type Sharing } from "./sharing.ts";
 import { startThreads, type Threads } from "./threads/threads.ts";
 import { startTraffic, type Traffic, type TrafficOptions } from "./traffic.ts";
+import type { CertificateEnd } from "../observe/metrics/gauges.ts";
 import type { Metrics } from "../observe/metrics/metrics.ts";
 
 /** The log, the metrics and the observer of the process. */
@@ -140,6 +142,7 @@ export class Service {
   #configuration: Configuration;
   #certified: Certified;
   #gateFiles: GateFiles;
+  #certificateEnds: readonly CertificateEnd[];
   #state: DrainState = "serving";
   #drained: Promise<boolean> | undefined;
 
@@ -151,6 +154,7 @@ export class Service {
     this.#certified = options;
     this.#gateFiles = options;
     parts.keyStores.begin(this.#changeKeys);
+    this.#certificateEnds = certificateEndsOf(options);
     if (options.tls !== undefined) metrics.certificateNotAfter(notAfter(options.tls.cert));
     this.probing = createProbing(options, {
       draining: () => this.#state !== "serving",
@@ -172,6 +176,9 @@ export class Service {
   get certificate(): string | undefined {
     return this.#certified.tls?.cert;
   }
+
+  /** When the certificates besides the served one end. */
+  readonly certificateEnds = (): readonly CertificateEnd[] => this.#certificateEnds;
 
   /** The state of the drain. */
   get state(): DrainState {
@@ -248,6 +255,7 @@ export class Service {
     const served = this.#certified.tls;
     this.#certified = certified;
     this.#gateFiles = gateFiles;
+    this.#certificateEnds = certificateEndsOf(certified);
     options.buffered.setLimit(configuration.server.limits.bufferedBytes);
     await change.commit();
     if (tls && served && tls.cert !== served.cert) this.#anotherCertificate(tls.cert);
@@ -308,7 +316,7 @@ function feedGauges(
     readonly traffic: Traffic;
     readonly options: TrafficOptions;
   },
-  service: { readonly state: DrainState; workersAlive(): number | undefined },
+  service: Pick<Service, "state" | "workersAlive" | "certificateEnds">,
 ): void {
   const count = workersOf(options.configuration);
   gauges.loginQueueLength = logins.waiting;
@@ -317,6 +325,7 @@ function feedGauges(
   gauges.storeState = logins.storeState;
   gauges.keyStores = () => keyStores.states();
   gauges.signingKey = () => keys.signer;
+  gauges.certificateEnds = service.certificateEnds;
   gauges.assertionKey = () => assertionKeys.signer;
   gauges.draining = () => service.state !== "serving";
   gauges.bufferedBytes = () => options.buffered.bytes;

@@ -12,7 +12,7 @@ import { exposures } from "../lib/process-hardening.ts";
 import { isExposed, isOpenToAll, isReplaceable } from "../lib/files/private-file.ts";
 import { issuerWarning, routeWarnings } from "../policy/route-warnings.ts";
 import { QUESTION_FIELDS } from "../server/decisions/decisions.ts";
-import { certificateWarnings } from "../server/tls/certificate.ts";
+import { authorityWarnings, certificateWarnings } from "../server/tls/certificate.ts";
 import {
   assertsWithOwnKeys,
   identityHeadersOf,
@@ -76,13 +76,18 @@ export async function startupWarnings(
 
 function certificateWarningsOf({ written, files }: Snapshot, nowMs: number): StartupWarning[] {
   const { tls } = written.server;
-  if (tls.mode !== "files") return [];
-  const { certFile } = tls;
-  return certificateWarnings(files.text(certFile), nowMs).map((found) => ({
-    about: "files",
-    file: certFile,
-    ...found,
-  }));
+  const used = Object.values(written.upstreams).flatMap((upstream) => upstream.tls ?? []);
+  const own = [...(tls.mode === "files" ? [tls] : []), ...used].map(({ certFile }) => certFile);
+  const clients = tls.mode === "off" ? undefined : tls.clientCertificates;
+  const others = [clients, ...used].map((each) => each?.caFile);
+  const about = (file: string | undefined, judge: typeof certificateWarnings): StartupWarning[] =>
+    file === undefined
+      ? []
+      : judge(files.text(file), nowMs).map((found) => ({ about: "files", file, ...found }));
+  return [
+    ...[...new Set(own)].flatMap((file) => about(file, certificateWarnings)),
+    ...[...new Set(others)].flatMap((file) => about(file, authorityWarnings)),
+  ];
 }
 
 /** Returns warnings about private keys and password hashes that other users can read or replace. */
@@ -161,10 +166,20 @@ function decisionWarnings({ decisions, routes }: Configuration): StartupWarning[
   return routes.flatMap((route) => {
     const { name, headers = {} } = route;
     const idle = keys.filter((key) => key in route && route[key] !== "strip");
+    const byCertificate = route.auth === "certificate";
     const never = Object.keys(headers).filter((each) =>
       QUESTION_FIELDS.includes(each.toLowerCase()),
     );
     return [
+      ...(byCertificate
+        ? [
+            warning(
+              "configuration",
+              `the route ${name} has auth: certificate, and refuses all requests that another proxy asks about`,
+              { hint: "the client's connection ends there: let that proxy check its certificate" },
+            ),
+          ]
+        : []),
       ...(idle.length === 0
         ? []
         : [

@@ -65,6 +65,8 @@ export interface Requirements {
   readonly issuers?: readonly string[];
   /** Whether the token must be bound to a key of the client. */
   readonly proof?: boolean;
+  /** SPIFFE IDs of accepted certificates. One that ends with `/*` covers all IDs below. */
+  readonly spiffe?: readonly string[];
 }
 
 /** At least one of `any`, and every one of `all`. */
@@ -119,6 +121,12 @@ const KINDS: Readonly<
     wanted && { demands: ofNames("issuer", { any: wanted }, ({ issuer }) => [issuer]) },
   proof: ({ proof }) =>
     proof === true ? { demands: ofNames("proof", { any: PROOFS }, proofsOf) } : undefined,
+  spiffe: ({ spiffe: wanted }) =>
+    wanted && {
+      demands: ofNames("SPIFFE ID", { any: wanted }, ({ claims }) =>
+        valuesOf(claims?.get("spiffe_id")).flatMap((id) => spiffePatterns(String(id))),
+      ),
+    },
 };
 
 const PROOFS = ["key", "certificate"] as const;
@@ -126,6 +134,15 @@ const PROOFS = ["key", "certificate"] as const;
 /** Returns what a caller has proved to have. */
 function proofsOf({ bound }: IdentityClaims): readonly string[] {
   return PROOFS.filter((each) => bound?.[each === "key" ? "jkt" : "x5t"] !== undefined);
+}
+
+/** Returns a SPIFFE ID, and what covers it: `spiffe://a/b/*` and `spiffe://a/*` cover `spiffe://a/b/c`. */
+function spiffePatterns(id: string): string[] {
+  const [trustDomain = "", ...path] = id.slice("spiffe://".length).split("/");
+  return [
+    id,
+    ...path.map((_, at) => `spiffe://${[trustDomain, ...path.slice(0, at)].join("/")}/*`),
+  ];
 }
 
 /** A demand that a caller have one of these names, or every one of them. Names of different types are never equal. */
@@ -330,9 +347,14 @@ type AccessPolicy = Pick<
   "auth" | "mode" | "require" | "networks" | "tokenFrom" | "authorize"
 >;
 
-/** Whether a route admits callers without a token: it is public, its token is optional, or it is in monitor mode. */
+/** Whether a route admits everybody: it is public, its token is optional, or it is in monitor mode. */
 export function isOpen({ auth, mode }: AccessPolicy): boolean {
-  return auth !== "required" || mode === "monitor";
+  return !knowsCallers(auth) || mode === "monitor";
+}
+
+/** Whether every caller of a route is known, unless it is in monitor mode. */
+export function knowsCallers(auth: Route["auth"]): boolean {
+  return auth === "required" || auth === "certificate";
 }
 
 /** Whether some caller is admitted by `one` and refused by `other`. Each of two routes can be weaker than the other. */
@@ -341,7 +363,13 @@ export function isWeaker(one: AccessPolicy, other: AccessPolicy): boolean {
   if (isOpen(other)) return false;
   // It is unknown which callers another server allows.
   const asksMore = other.authorize !== undefined && one.authorize !== other.authorize;
-  return isOpen(one) || asksMore || isWeakerRequirement(one.require ?? {}, other.require ?? {});
+  // Some have only a token, others only a certificate.
+  return (
+    isOpen(one) ||
+    one.auth !== other.auth ||
+    asksMore ||
+    isWeakerRequirement(one.require ?? {}, other.require ?? {})
+  );
 }
 
 /**
@@ -356,6 +384,11 @@ export function accessPolicyWords(policy: AccessPolicy): string {
   const watched = mode === "monitor" ? ", in monitor mode" : "";
   const places =
     tokenFrom === undefined ? "" : ` in ${tokenFrom.list.map(placeWords).join(" or ")}`;
-  const token = auth === "optional" ? `token${places} (optional)` : `token${places}`;
-  return `${[token, ...requirementWords(require), ...consent].join(" and ")}${where}${watched}`;
+  const proof =
+    auth === "certificate"
+      ? "client certificate"
+      : auth === "optional"
+        ? `token${places} (optional)`
+        : `token${places}`;
+  return `${[proof, ...requirementWords(require), ...consent].join(" and ")}${where}${watched}`;
 }

@@ -1,5 +1,5 @@
 import { beginningOf, type Route, type RouteQuery } from "../core/route/route.ts";
-import { accessPolicyWords, isWeaker } from "./authorize.ts";
+import { accessPolicyWords, isWeaker, knowsCallers } from "./authorize.ts";
 import { bySpecificity, createRouteTable, type RouteTable } from "./route-table.ts";
 import { commonText } from "../lib/automaton/automaton.ts";
 import { ExpressionError } from "../lib/automaton/expression.ts";
@@ -140,7 +140,7 @@ const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 export function routeWarnings(routes: readonly Route[]): RouteWarning[] {
   const findRoute = createRouteTable(routes);
   const gaps = routes
-    .filter(({ auth }) => auth === "required")
+    .filter(({ auth }) => knowsCallers(auth))
     .flatMap((route) => [
       ...slashWarnings(route, findRoute),
       ...methodWarnings(route, findRoute),

@@ -8,6 +8,7 @@ const CODES = Object.keys(ERRORS) as ErrorCode[];
 const STATUS: Readonly<Record<ErrorCode, number>> = {
   unauthenticated: 401,
   invalid_token: 401,
+  invalid_certificate: 401,
   forbidden: 403,
   network_denied: 403,
   keys_unusable: 503,
@@ -61,7 +62,7 @@ describe("the table of errors", () => {
   test("closes the connection wherever the contract says so, and after internal errors", () => {
     const ending = CODES.filter((code) => errorRow(code).close === true);
     expect(ending.map((code) => errorRow(code).status).toSorted((a, b) => a - b)).toEqual([
-      ...[400, 400, 400, 400, 408, 413, 413, 417, 431, 500, 503],
+      ...[400, 400, 400, 400, 401, 408, 413, 413, 417, 431, 500, 503],
     ]);
   });
 
@@ -77,7 +78,9 @@ describe("the table of errors", () => {
 
   test("has a challenge for 401 and 403, but not for logins", () => {
     const challenging = CODES.filter((code) => errorRow(code).challenge === true);
-    expect(challenging).toEqual(["unauthenticated", "invalid_token", "forbidden"]);
+    expect(challenging).toEqual([
+      ...["unauthenticated", "invalid_token", "invalid_certificate", "forbidden"],
+    ]);
   });
 });
 

@@ -119,8 +119,11 @@ test("Traefik removes what clients may not say, asks, and removes the token", ()
   const removed = middlewares.map((each) =>
     "headers" in each ? Object.keys(each.headers.customRequestHeaders) : [],
   );
+  const OF_CERTIFICATE = ["Subject", "Spiffe-Id", "Dns-Names"].map(
+    (part) => `X-Auth-Client-${part}`,
+  );
   const original = ["X-Original-Method", "X-Original-URI", "X-Original-URL"];
-  const before = [...original, ...IDENTITY, "X-Auth-Client-Subject"];
+  const before = [...original, ...IDENTITY, ...OF_CERTIFICATE];
   expect(removed).toEqual([before, [], ["Authorization"]]);
   expect(middlewares[1]).toEqual({
     forwardAuth: {

@@ -65,7 +65,11 @@ test("no required key has a default, and each default is formatted as code", () 
     rows.find((row) => codeIn(row["key"]) === "server.tls.clientCertificates.mode"),
   ).toMatchObject({ values: "`optional`, `required`", required: "yes", default: "" });
   expect(rows.find((row) => codeIn(row["key"]) === "routes[].auth")).toMatchObject({
-    ...{ values: "`required`, `optional`, `none`", required: "", default: "`required`" },
+    ...{
+      values: "`required`, `optional`, `none`, `certificate`",
+      required: "",
+      default: "`required`",
+    },
   });
 });
 

@@ -44,7 +44,10 @@ const check = async (request: CheckedRequest) => shortly(await client.check(requ
 const bearer = (): Record<string, string> => ({ authorization: `Bearer ${gate.token}` });
 
 /** The identity headers, which no client may choose. */
-const IDENTITY = ["x-auth-client-subject", "x-auth-groups", "x-auth-issuer", "x-auth-subject"];
+const IDENTITY = [
+  ...["x-auth-client-dns-names", "x-auth-client-spiffe-id", "x-auth-client-subject"],
+  ...["x-auth-groups", "x-auth-issuer", "x-auth-subject"],
+];
 
 describe("a check", () => {
   it("overwrites the identity, removes the token, and tells both to filters behind", async () => {
@@ -63,7 +66,8 @@ describe("a check", () => {
       metadata: { subject: "alice", groups: ["sales"], issuer: "sallyport" },
     });
     expect(answer.removed).toEqual([
-      ...["authorization", "remote-user", "x-auth-client-subject", "x-http-method-override"],
+      ...["authorization", "remote-user", "x-auth-client-dns-names", "x-auth-client-spiffe-id"],
+      ...["x-auth-client-subject", "x-http-method-override"],
       "x_auth_groups",
     ]);
   });

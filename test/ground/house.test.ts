@@ -10,8 +10,8 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 57_560,
-  files: 366,
+  lines: 58_150,
+  files: 370,
   filesUnder40Lines: 41,
   namesUsedByOneFile: 656,
 };

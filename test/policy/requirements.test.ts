@@ -52,6 +52,11 @@ const EXAMPLES = {
     words: ["one proof of key,certificate"],
     met: { bound: { jkt: "x", x5t: undefined } },
   },
+  spiffe: {
+    require: { spiffe: ["spiffe://example.org/ns/shop/*"] },
+    words: ["one SPIFFE ID of spiffe://example.org/ns/shop/*"],
+    met: { claims: new Map([["spiffe_id", "spiffe://example.org/ns/shop/web"]]) },
+  },
 } satisfies Record<keyof Requirements, Example>;
 
 describe.each(Object.entries<Example>(EXAMPLES))("%s", (_kind, example) => {

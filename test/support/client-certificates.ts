@@ -19,6 +19,8 @@ interface Making {
   readonly usage?: "clientAuth" | "serverAuth";
   /** The validity, in days from now. */
   readonly days?: Days;
+  /** Subject alternative names: `URI:…`, `DNS:…`, `IP:…`. */
+  readonly altNames?: readonly string[];
 }
 
 export interface ClientAuthority {
@@ -26,6 +28,8 @@ export interface ClientAuthority {
   readonly cert: string;
   /** Issues a certificate; for ALICE_SUBJECT by default. */
   certificate(making?: Making): Promise<ClientCertificate>;
+  /** Issues the certificate of another authority. */
+  subordinate(name: string): Promise<ClientAuthority>;
 }
 
 const VALID: Days = [-1, 30];
@@ -55,9 +59,32 @@ export async function clientAuthority(
       { name: "keyUsage", keyCertSign: true, cRLSign: true, critical: true },
     ],
   });
+  return issuing(authority.cert, authority.private);
+}
+
+function issuing(cert: string, key: string): ClientAuthority {
+  const ca = { key, cert };
   return {
-    cert: authority.cert,
-    async certificate({ subject = ALICE_SUBJECT, usage = "clientAuth", days = VALID } = {}) {
+    cert,
+    async subordinate(name) {
+      const made = await generate([{ name: "commonName", value: name }], {
+        keyType: "ec",
+        algorithm: "sha256",
+        ca,
+        ...validity(VALID),
+        extensions: [
+          { name: "basicConstraints", cA: true, critical: true },
+          { name: "keyUsage", keyCertSign: true, cRLSign: true, critical: true },
+        ],
+      });
+      return issuing(made.cert, made.private);
+    },
+    async certificate({
+      subject = ALICE_SUBJECT,
+      usage = "clientAuth",
+      days = VALID,
+      altNames = [],
+    } = {}) {
       const attributes = subject.map(({ shortName, value }) => ({
         shortName,
         value: escaped(value),
@@ -65,17 +92,27 @@ export async function clientAuthority(
       const made = await generate(attributes, {
         keyType: "ec",
         algorithm: "sha256",
-        ca: { key: authority.private, cert: authority.cert },
+        ca,
         ...validity(days),
         extensions: [
           { name: "basicConstraints", cA: false, critical: true },
           { name: "keyUsage", digitalSignature: true, critical: true },
           { name: "extKeyUsage", [usage]: true },
+          ...(altNames.length === 0
+            ? []
+            : [{ name: "subjectAltName", altNames: altNames.map(altName) } as const]),
         ],
       });
       return { key: made.private, cert: made.cert };
     },
   };
+}
+
+function altName(written: string) {
+  const colon = written.indexOf(":");
+  const [kind, value] = [written.slice(0, colon), written.slice(colon + 1)];
+  if (kind === "IP") return { type: 7, ip: value } as const;
+  return { type: kind === "URI" ? 6 : kind === "email" ? 1 : 2, value } as const;
 }
 
 function validity([from, to]: Days) {

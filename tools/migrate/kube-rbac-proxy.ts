@@ -110,7 +110,7 @@ function listener(settings: Settings, to: Migration): void {
     server.tls["clientCertificates"] = { mode: "optional", caFile: authority };
     to.changed(
       "client-ca-file",
-      "a client certificate does not replace the token: requests still need one",
+      "a client certificate does not replace the token, except on routes with auth: certificate",
     );
   }
 }

@@ -327,6 +327,8 @@ function droppedNotes({ request, message }: ReadRequest): string[] {
 /** Returns notes on what the explanation does not cover. */
 function decisionNotes({ route, action }: Decision, refusal: GateError | undefined): string[] {
   const notes: string[] = [];
+  if (route?.auth === "certificate")
+    notes.push("a dry run has no client certificate, which this route needs");
   if (route?.authorize !== undefined)
     notes.push(`${route.authorize} was asked, as for a real request`);
   if (route?.rateLimit !== undefined) notes.push("the rate limit is not counted here");

@@ -260,7 +260,8 @@ export function explainToken(
   if (verdict === undefined) return undefined;
   const { tokenFrom } = endpoint ?? route ?? {};
   const found = tokenOf(request, tokenFrom, acceptsProofs(settings.configuration));
-  if (!("token" in found)) return explainVerdict(verdict, { ...settings, token: "", trace });
+  if (route?.auth === "certificate" || !("token" in found))
+    return explainVerdict(verdict, { ...settings, token: "", trace });
   const explained = explainVerdict(verdict, { ...settings, token: found.token, trace });
   return tokenFrom === undefined ? explained : { ...explained, place: placeWords(found.place) };
 }

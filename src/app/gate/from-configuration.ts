@@ -1,11 +1,19 @@
 import { availableParallelism } from "node:os";
+import { type Reusable, reuseOrCreate } from "../../lib/async/leased.ts";
+import { certificatesIn } from "../../server/tls/certificate.ts";
+import { Certificates } from "../../tokens/certificates/certificates.ts";
+import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
+import type { GateOptions } from "./gate-options.ts";
 import { routeRow } from "../../config/sections/routes/route-row.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import type { AccessFields } from "../../core/request/outcome.ts";
+import { knowsCallers } from "../../policy/authorize.ts";
 import { RateLimit, localArrivalTimes } from "../../policy/rates/rate-limiter.ts";
 import { countInFlight, ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
 import { Cors } from "../../server/endpoints/cors.ts";
 import type { Route } from "../../core/route/route.ts";
+import { OtherTokens } from "../../core/request/other-tokens.ts";
+import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
 import { AUTHORIZATION, type TokenPlace, TokenPlaces } from "../../core/request/token-place.ts";
 import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -134,19 +142,40 @@ export function forwardingOf(configuration: Configuration): HeaderSettings {
  * Which route's token a browser brings to `/api/logout` cannot be known from its path. Undefined for `Authorization` alone.
  * An endpoint opens no WebSocket.
  */
-export function endpointPlacesOf({ routes, browser }: Configuration): TokenPlaces | undefined {
+export function endpointPlacesOf(configuration: Configuration): TokenPlaces | undefined {
+  const { routes, browser } = configuration;
   const byKey = new Map<string, TokenPlace>();
-  for (const place of routes.flatMap(({ tokenFrom = [] }) => tokenFrom)) {
+  const ignoring = new Set<string>();
+  for (const { others, ...place } of routes.flatMap(({ tokenFrom = [] }) => tokenFrom)) {
     if ("websocketProtocol" in place) continue;
     const header = "header" in place ? place.header : "apiKey" in place ? place.apiKey : undefined;
     const isKey = "apiKey" in place && foldedName(place.apiKey) === AUTHORIZATION;
     const name = header === undefined || isKey ? place : { header: foldedName(header) };
     byKey.set(JSON.stringify(name), place);
+    if (others !== undefined) ignoring.add(JSON.stringify(name));
   }
   if (browser !== undefined) byKey.set("", { cookie: browser.cookie });
-  byKey.delete(JSON.stringify({ header: AUTHORIZATION }));
-  if (byKey.size === 0) return undefined;
-  return new TokenPlaces([{ header: "Authorization" }, ...byKey.values()]);
+  const usual = JSON.stringify({ header: AUTHORIZATION });
+  byKey.delete(usual);
+  if (byKey.size === 0 && ignoring.size === 0) return undefined;
+  const list = [[usual, { header: "Authorization" }] as const, ...byKey].map(([key, place]) =>
+    ignoring.has(key) ? ({ ...place, others: "ignore" } as const) : place,
+  );
+  return new TokenPlaces(list, undefined, otherTokensOf(configuration));
+}
+
+/** Returns the tokens that nobody here could accept; undefined if no route ignores them. */
+function otherTokensOf({ routes, tokens }: Configuration): OtherTokens | undefined {
+  const { issuer, trusted, maxBytes } = tokens;
+  const places = routes.flatMap(({ tokenFrom = [] }) => tokenFrom);
+  if (!places.some(({ others }) => others === "ignore")) return undefined;
+  const checks = trusted.flatMap((each) => tokenCheckOf(each) ?? []);
+  return new OtherTokens({
+    issuers: [issuer, ...trusted.map((each) => each.issuer)],
+    allJwts: checks.some(({ opaqueOnly }) => !opaqueOnly),
+    opaque: checks.length > 0,
+    maxBytes,
+  });
 }
 
 /** Returns the headers besides `Authorization` from which some route takes tokens or API keys, in lower case. */
@@ -216,12 +245,14 @@ const newRateLimit: RateLimitSource = (_route, settings) =>
   new RateLimit(settings, localArrivalTimes(systemClock));
 
 export function routesOf(
-  { routes, browser, server: { limits } }: Configuration,
+  configuration: Configuration,
   rateLimitFor: RateLimitSource = newRateLimit,
   concurrencyFor: ConcurrencySource = newConcurrency,
 ): Route[] {
+  const { routes, browser, server } = configuration;
+  const others = otherTokensOf(configuration);
   return routes.map((row) => ({
-    ...routeRow(row, limits, browser?.cookie),
+    ...routeRow(row, server.limits, browser?.cookie, others),
     ...(row.rateLimit === undefined
       ? {}
       : { rateLimit: rateLimitFor(row.name, rateLimitOf(row, row.rateLimit)) }),
@@ -236,6 +267,23 @@ function rateLimitOf(
   written: NonNullable<Configuration["routes"][number]["rateLimit"]>,
 ): Omit<RateLimit, "take"> {
   const { requests, within, burst = requests } = written;
-  const { by = auth === "required" ? "subject" : "address" } = written;
+  const { by = knowsCallers(auth) ? "subject" : "address" } = written;
   return { by, requests, withinMs: within, burst };
+}
+
+/** Returns what makes callers of client certificates; undefined if clients are not asked for any. @param before that of the previous gate. */
+export function certificatesFor(
+  { clientAuthorities: text, revocations = new RevocationList(), clock }: GateOptions,
+  before: Reusable<Certificates | undefined> | undefined,
+): Reusable<Certificates | undefined> {
+  return reuseOrCreate(before, text, () => {
+    if (text === undefined) return undefined;
+    const authorities = certificatesIn(text, "");
+    return new Certificates({
+      authorities,
+      replacesOthers: before !== undefined,
+      revocations,
+      clock,
+    });
+  });
 }

@@ -28,6 +28,8 @@ export interface GateOptions extends SharedLimits, GateFiles {
   readonly trustedKeys: TrustedKeys;
   readonly logins: LoginService;
   readonly signIns: SignIns;
+  /** PEM text of the authorities for clients; undefined if clients are not asked for certificates. */
+  readonly clientAuthorities?: string | undefined;
   /** The revoked tokens. Without it, none are revoked. */
   readonly revocations?: RevocationList | undefined;
   /** Ends the token of a caller who logs out. */

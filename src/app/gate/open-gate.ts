@@ -27,6 +27,7 @@ import { ambiguous } from "../../server/request/intake.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { publishedKeys } from "../../tokens/keys/key-ring.ts";
 import { ApiKeys } from "../../tokens/api-keys/api-keys.ts";
+import type { Certificates } from "../../tokens/certificates/certificates.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import { Upstream } from "../../upstream/pool/upstreams.ts";
@@ -34,6 +35,7 @@ import {
   accessFieldsOf,
   assertionOf,
   assertsWithOwnKeys,
+  certificatesFor,
   corsOf,
   endpointPlacesOf,
   forwardingOf,
@@ -90,6 +92,8 @@ interface KeptParts {
   /** Including their counts, by route. */
   readonly rateLimits: KeptByName<RateLimit>;
   readonly concurrencies: KeptByName<ConcurrencyLimit>;
+  /** Including the callers whom they name. */
+  readonly certificates: Reusable<Certificates | undefined>;
 }
 
 /**
@@ -104,7 +108,8 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const verifier = verifierFor(options, before?.kept.verifier);
   const authorizers = authorizersFor(options, before?.kept.authorizers);
   const { routes, ...limits } = routesFor(options, before?.kept);
-  const own = { ...limits, verifier, authorizers };
+  const certificates = certificatesFor(options, before?.kept.certificates);
+  const own = { ...limits, verifier, authorizers, certificates };
   const kept: KeptParts = { ...connectionsFor(options, before?.kept), ...own };
   const tokens = verifier.value.value;
   const tokenFrom = endpointPlacesOf(configuration);
@@ -144,6 +149,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     nowhere: { auth: "required", tokenFrom: sessions && tokenFrom },
     tokens,
     apiKeys: apiKeysFor(options),
+    certificates: certificates.value,
     describesRefusals: configuration.tokens.errorDescription,
     authorize,
     letPass,

@@ -40,7 +40,8 @@ export function openGeneration(
   const { server } = configuration;
   const reading = intakeOptionsOf(configuration);
   const intake = createIntake({ ...reading, unknown: warnUnknownClients(options) });
-  const opened = openGate(options, before?.opened.value);
+  const clientAuthorities = tls?.clientCertificates?.authorities;
+  const opened = openGate({ ...options, clientAuthorities }, before?.opened.value);
   return {
     configuration,
     opened,
@@ -136,13 +137,14 @@ export function trustedProxiesOf(generations: Generations): Networks {
   };
 }
 
-type Decisive = Pick<Generation, "configuration" | "apiKeys">;
+type Decisive = Pick<Generation, "configuration" | "apiKeys" | "listening">;
 
 /** Whether the next generation may refuse a request that the current one permits. */
 export function decidesOtherwise(before: Decisive, after: Decisive): boolean {
-  const decisive = ({ configuration, apiKeys }: Decisive): unknown[] => {
+  const decisive = ({ configuration, apiKeys, listening }: Decisive): unknown[] => {
     const { routes, tokens, authorization, upstreams } = configuration;
-    return [routes, tokens, authorization, Object.keys(upstreams), apiKeys];
+    const { clientCertificates } = listening.tls ?? {};
+    return [routes, tokens, authorization, Object.keys(upstreams), apiKeys, clientCertificates];
   };
   return !isDeepStrictEqual(decisive(before), decisive(after));
 }

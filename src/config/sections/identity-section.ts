@@ -10,7 +10,7 @@ export const identity = { schema: identitySection, rules: [identityProblems] };
 
 /** Headers that already have a meaning for the backend, besides those that belong to the proxy. */
 const TAKEN =
-  /^(?:accept|authorization|content-.*|cookie|date|max-forwards|origin|proxy-.*|range|referer|sec-.*|traceparent|tracestate|user-agent|via|x-auth-client-subject)$/;
+  /^(?:accept|authorization|content-.*|cookie|date|max-forwards|origin|proxy-.*|range|referer|sec-.*|traceparent|tracestate|user-agent|via|x-auth-client-(?:subject|spiffe-id|dns-names))$/;
 
 function identityHeader() {
   return headerName().refine(

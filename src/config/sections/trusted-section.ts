@@ -1,3 +1,4 @@
+import { CERTIFICATE_ISSUER } from "../../core/request/identity.ts";
 import { API_KEY_ISSUER } from "../../tokens/api-keys/api-keys.ts";
 import { z } from "zod";
 import {
@@ -268,7 +269,16 @@ export function issuerProblems({ whole, issuers: [own] }: Written): PathProblem[
   }));
   const everybody = [{ issuer: own, path: ["tokens", "issuer"] }, ...trusted];
   const keys = listAt(whole, "apiKeys").length === 0 ? undefined : API_KEY_ISSUER;
+  const byCertificate = listAt(whole, "routes").some(
+    (route) => textAt(route, "auth") === "certificate",
+  );
   return [
+    ...everybody
+      .filter(({ issuer }) => byCertificate && issuer === CERTIFICATE_ISSUER)
+      .map(({ path }) => ({
+        path,
+        message: "is the issuer of client certificates: choose another",
+      })),
     ...everybody
       .filter(({ issuer }) => issuer !== undefined && issuer === keys)
       .map(({ path }) => ({ path, message: "is the issuer of API keys: choose another" })),

@@ -79,6 +79,14 @@ export const ERRORS = {
     deniesCaller: true,
     bearerError: "invalid_token",
   },
+  invalid_certificate: {
+    status: 401,
+    message: AUTHENTICATION_REQUIRED,
+    challenge: true,
+    deniesCaller: true,
+    // A client shows another certificate only on another connection.
+    close: true,
+  },
   forbidden: {
     status: 403,
     message: "Access to this resource is not allowed",

@@ -94,6 +94,8 @@ export interface TrackedOutgoing extends OutgoingResponse {
   blame(reason: string): void;
   /** Ends the request without a response: closes its connection, or resets its stream. */
   abort(): void;
+  /** Over HTTP/2: has the client use another connection from now on. */
+  announceClose?(): void;
 }
 
 /** How long a client may take to read the end of a response that Sallyport ended early, in milliseconds. */

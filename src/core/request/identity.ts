@@ -5,6 +5,9 @@ export type ClaimScalar = string | number | boolean;
 /** The stored value of a claim: one value, or the values of a list. Objects are not stored. */
 export type ClaimValue = ClaimScalar | readonly ClaimScalar[];
 
+/** The issuer in the identity of callers with a client certificate. */
+export const CERTIFICATE_ISSUER = "certificate";
+
 /** The claims of a verified token. */
 export interface IdentityClaims {
   readonly subject: string;

@@ -1,12 +1,17 @@
+import type { OtherTokens } from "./other-tokens.ts";
 import { foldedName, withoutCookies } from "../../lib/http/header-values.ts";
 
 /** A place in a request that may contain its token. */
-export type TokenPlace =
+export type TokenPlace = (
   | { readonly header: string }
   | { readonly cookie: string }
   | { readonly query: string }
   | { readonly apiKey: string }
-  | { readonly websocketProtocol: true };
+  | { readonly websocketProtocol: true }
+) & {
+  /** Whether the place counts as empty if it holds only tokens that nobody here could accept. They reach the backend. */
+  readonly others?: "ignore";
+};
 
 /** The name of the standard place (RFC 6750 §2.1). */
 export const AUTHORIZATION = "authorization";
@@ -49,6 +54,15 @@ export class TokenPlaces {
   readonly keysInAuthorization: TokenPlace | undefined;
   /** Whether some places are not `Authorization`, the only one that caches know to contain a token (RFC 9111 §3.5). */
   readonly hiddenFromCaches: boolean;
+  /** Whether some places may hold tokens of others. */
+  readonly ignoresOthers: boolean;
+  /** Whether `Authorization` is the application's: for requests that have only a token of others there. */
+  readonly authorizationIsOthers: boolean = false;
+  readonly #session: string | undefined;
+  readonly #others: OtherTokens | undefined;
+  /** What `leaveOut` has left, by the places and by the request. */
+  readonly #reduced = new Map<string, TokenPlaces>();
+  readonly #left = new WeakMap<object, TokenPlaces>();
   /** The folded names of header fields, without `Authorization`. */
   readonly #headers: readonly string[];
   /** How the names of further cookies begin that reach no backend. */
@@ -57,9 +71,15 @@ export class TokenPlaces {
     this.cookies.includes(cookie) ||
     (this.#signIns !== undefined && cookie.startsWith(this.#signIns));
 
-  /** @param session the name of the cookie of sessions, which never reaches a backend, even if it is no place here. */
-  constructor(list: readonly TokenPlace[], session?: string) {
+  /**
+   * @param session the name of the cookie of sessions, which never reaches a backend, even if it is no place here.
+   * @param others needed if a place ignores the tokens of others.
+   */
+  constructor(list: readonly TokenPlace[], session?: string, others?: OtherTokens) {
     this.list = list;
+    this.#session = session;
+    this.#others = others;
+    this.ignoresOthers = others !== undefined && list.some((place) => place.others === "ignore");
     const cookies = list.flatMap((place) => ("cookie" in place ? [place.cookie] : []));
     this.session = session !== undefined && cookies.includes(session);
     this.#signIns = session === undefined ? undefined : signInCookies(session);
@@ -93,6 +113,32 @@ export class TokenPlaces {
       if (this.hides(rawHeaders[i] ?? "") !== undefined) return true;
     }
     return false;
+  }
+
+  /** Whether nobody here could accept a token. */
+  isOfOthers(token: string): boolean {
+    return this.#others?.has(token) === true;
+  }
+
+  /** Returns the places of a request without those that hold only tokens of others. `for` returns them from then on. */
+  leaveOut(request: object, ignored: readonly TokenPlace[]): TokenPlaces {
+    const key = ignored.map((place) => this.list.indexOf(place)).join(",");
+    let left = this.#reduced.get(key);
+    if (left === undefined) {
+      const list = this.list.filter((place) => !ignored.includes(place));
+      const isOthers = ignored.some((place) => place === this.authorization);
+      left = Object.assign(new TokenPlaces(list, this.#session), {
+        authorizationIsOthers: isOthers,
+      });
+      this.#reduced.set(key, left);
+    }
+    this.#left.set(request, left);
+    return left;
+  }
+
+  /** The places of a request that was decided: what is in them does not reach the backend. */
+  for(request: object): TokenPlaces {
+    return this.ignoresOthers ? (this.#left.get(request) ?? this) : this;
   }
 
   /** Returns a `Cookie` field as the backend gets it; undefined if nothing is left. */

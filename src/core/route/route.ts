@@ -104,8 +104,11 @@ export interface Route {
   readonly methods?: readonly string[];
   /** Names, in lower case, and values of required fields. The request must have exactly one field of each name, with this value. */
   readonly headers?: readonly (readonly [name: string, value: string])[];
-  /** With `optional`, a request without a token passes without an identity; an invalid token is refused. */
-  readonly auth: "required" | "optional" | "none";
+  /**
+   * With `optional`, a request without a token passes without an identity; an invalid token is refused. With `certificate`, the
+   * verified certificate of the connection is the caller, and no token is looked at.
+   */
+  readonly auth: "required" | "optional" | "none" | "certificate";
   /** The places of tokens; default: only `Authorization`. Sallyport removes tokens from them before forwarding. */
   readonly tokenFrom?: TokenPlaces;
   /**

@@ -18,6 +18,14 @@ interface SharedState {
   readonly lost: number;
 }
 
+/** When the first certificate of a file ends, in seconds since the epoch. */
+export interface CertificateEnd {
+  readonly of: "tls_client_ca" | "upstream_certificate" | "upstream_ca";
+  /** Undefined for the authorities of clients. */
+  readonly upstream?: string;
+  readonly notAfter: number;
+}
+
 /** Functions that return the values of gauges on a scrape. The owner of each value replaces its function. */
 export class GaugeSources {
   /** Verified tokens in the cache. */
@@ -39,6 +47,8 @@ export class GaugeSources {
     undefined;
   /** The key that signs assertions, if assertions have their own keys. */
   assertionKey = (): { readonly verifiesUntil: number } | undefined => undefined;
+  /** The certificates besides the one that is served. */
+  certificateEnds = (): readonly CertificateEnd[] => [];
   upstreamLoad: (upstream: string) => UpstreamLoad = () => NO_LOAD;
   /** The state of each target in all threads. */
   targets = async (): Promise<readonly TargetState[]> => [];
@@ -157,6 +167,25 @@ function defineTargets(define: MetricDefinitions, sources: GaugeSources): void {
   );
 }
 
+/** Defines when certificates end that others show to us, or that we show to backends. */
+function defineCertificateEnds(define: MetricDefinitions, sources: GaugeSources): void {
+  const ends = (of: CertificateEnd["of"], help: string): void => {
+    const read = () =>
+      sources
+        .certificateEnds()
+        .filter((each) => each.of === of)
+        .map(({ upstream, notAfter }): Sample => [
+          upstream === undefined ? {} : { upstream },
+          notAfter,
+        ]);
+    const labels = of === "tls_client_ca" ? [] : ["upstream"];
+    define.gauge(`${of}_not_after_timestamp_seconds`, help, "min", read, labels);
+  };
+  ends("tls_client_ca", "When the first authority for clients expires.");
+  ends("upstream_certificate", "When the certificate for the backends expires.");
+  ends("upstream_ca", "When the first authority for the backends expires.");
+}
+
 /** Defines the gauges that change when an event occurs. */
 function defineReloads(define: MetricDefinitions, startedMs: number): GaugeSetters {
   let successful = true;
@@ -247,5 +276,6 @@ export function defineGauges(
   defineIssuers(define, sources);
   defineKeyStores(define, sources);
   defineTargets(define, sources);
+  defineCertificateEnds(define, sources);
   return defineReloads(define, startedMs);
 }

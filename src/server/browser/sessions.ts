@@ -262,8 +262,8 @@ export class Sessions {
 
   /** Whether a session would let the request pass. Elsewhere, signing in would lead back to the page. */
   #mayHelp({ decision }: RequestContext): boolean {
-    const { tokenFrom } = decision?.route ?? { tokenFrom: { session: true } };
-    return tokenFrom?.session === true;
+    const { tokenFrom, auth = "required" } = decision?.route ?? { tokenFrom: { session: true } };
+    return tokenFrom?.session === true && auth !== "certificate";
   }
 
   #here(request: GateRequest | undefined): string {

@@ -195,7 +195,10 @@ function yes(
   );
   const { request, route } = permit;
   // Envoy compares what was sent.
-  const queryParametersToRemove = queryNames(request.query, route.tokenFrom?.queries ?? []);
+  const queryParametersToRemove = queryNames(
+    request.query,
+    route.tokenFrom?.for(request).queries ?? [],
+  );
   return {
     case: "okResponse" as const,
     value: { headers, headersToRemove, queryParametersToRemove },

@@ -108,6 +108,7 @@ type State = "open" | "prepared" | "sent" | "ended" | "over";
 interface Owner {
   /** Everything is sent, or the client has left. */
   over(response: Http2Response): void;
+  announceClose(): void;
 }
 
 /** The response on an HTTP/2 stream. Emits `close` when everything is sent, or the client has left. */
@@ -226,6 +227,10 @@ export class Http2Response
 
   destroy(): void {
     this.abort();
+  }
+
+  announceClose(): void {
+    this.#owner.announceClose();
   }
 
   setHeader(name: string, value: string): void {

@@ -218,6 +218,7 @@ export function interrupt(error: GateError, response: TrackedOutgoing, realm: st
   const refusal = errorAnswer(error, response.id, requestId, {
     realm,
     resourceMetadata: response.transfer?.resourceMetadata,
+    byCertificate: response.permit?.route.auth === "certificate",
   });
   const answer = response.transfer?.question?.no(refusal) ?? forGrpc(refusal, error, response.req);
   response.interruption ??= error.reason ?? error.code;

@@ -2,7 +2,7 @@ import type { Endpoint, Gate } from "./gate.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { BoundToken } from "../../core/request/bound-token.ts";
-import { Identity } from "../../core/request/identity.ts";
+import { CERTIFICATE_ISSUER, Identity } from "../../core/request/identity.ts";
 import { type AuthReason, type AuthResult, isAuthReason } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
@@ -18,7 +18,7 @@ import {
 import type { ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
 import type { RateLimit, RateVerdict } from "../../policy/rates/rate-limiter.ts";
 import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
-import { comesFromAnotherSite, proofIn } from "./own-origin.ts";
+import { comesFromAnotherSite, isOfBrowser, proofIn } from "./own-origin.ts";
 import { bearerToken, hasDpopScheme, refusalDescription, tokenIn } from "./request-token.ts";
 import type { IncomingRequest, UpgradeRequest } from "../../core/request/http-message.ts";
 import { admitsSpelling, pathReadings } from "../../lib/http/path/canonical-path.ts";
@@ -151,6 +151,7 @@ export function denialOf({ code, reason }: GateError): AuthReason | undefined {
 }
 
 const UNBOUND: TokenRefusal = { step: "proof", reason: "unbound" };
+const NO_CERTIFICATES: TokenRefusal = { step: "bearer", reason: "missing" };
 const UNDECIDED = new GateError("internal");
 const TOO_LARGE = new GateError("body_too_large", { reason: "body_too_large" });
 
@@ -195,6 +196,8 @@ export class Decision implements VerificationNotes {
   authenticate(): TokenVerdict | undefined | Promise<TokenVerdict> {
     const { gate, upgrade } = this.#context;
     const { request } = this;
+    const { clientCertificate } = request.connection;
+    if (clientCertificate !== undefined) gate.certificates?.check(clientCertificate);
     const endpoint = gate.cors?.preflight(request) ?? gate.endpoints.get(request.matchPath);
     if (endpoint === undefined) {
       refuseMisspeltLogin(request.matchPath);
@@ -218,6 +221,7 @@ export class Decision implements VerificationNotes {
     }
     const { auth, tokenFrom: places } = endpoint ?? this.route ?? gate.nowhere;
     if (auth === "none") return undefined;
+    if (auth === "certificate") return this.#callerByCertificate();
     const takesDpop = gate.tokens.proofs !== undefined;
     this.#isDpop = takesDpop && hasDpopScheme(request);
     const token = places === undefined ? bearerToken(request, takesDpop) : this.#tokenIn(places);
@@ -261,6 +265,23 @@ export class Decision implements VerificationNotes {
     this.#isKey = true;
     this.trace?.passed.push("bearer");
     return gate.apiKeys?.verify(found.token) ?? { step: "key", reason: "unknown_key" };
+  }
+
+  /** Returns the caller by the certificate. @throws GateError `cross_site` if another site's page may have had the browser show it. */
+  #callerByCertificate(): TokenVerdict {
+    const { gate, upgrade } = this.#context;
+    const { request } = this;
+    const { clientCertificate } = request.connection;
+    const isSwitching = upgrade !== undefined;
+    // A browser shows a certificate to whatever site makes it, as it does with cookies.
+    if (
+      clientCertificate !== undefined &&
+      isOfBrowser(request) &&
+      comesFromAnotherSite(request, isSwitching, gate.cors)
+    ) {
+      throw new GateError("cross_site", { reason: "cross_site" });
+    }
+    return gate.certificates?.verify(clientCertificate) ?? NO_CERTIFICATES;
   }
 
   /** Decides about the caller, and whether they may make the request. @throws GateError */
@@ -312,14 +333,27 @@ export class Decision implements VerificationNotes {
     return denial === undefined ? this : this.#decided("denied", denial);
   }
 
-  /** The caller of a token that was refused, if it is accepted here. @throws GateError `unauthenticated` or `invalid_token`. */
+  /**
+   * The caller of a token that was refused, if it is accepted here.
+   *
+   * @throws GateError `unauthenticated`, `invalid_token` or `invalid_certificate`.
+   */
   #callerDespite(refusal: TokenRefusal): Identity {
     const { reason, revoked, dpop } = refusal;
     const { accepted, gate } = this.#context;
     if (revoked?.caller && this.endpoint?.acceptsRevoked === true) return revoked.caller;
+    const isCertificate = this.route?.auth === "certificate";
+    const isOfToken = !isCertificate && accepted?.issuer !== CERTIFICATE_ISSUER;
     // A token has its end in itself; that of a key may have been set since.
-    if (reason === "expired" && accepted !== undefined && !this.#isKey) return accepted;
+    if (reason === "expired" && accepted !== undefined && isOfToken && !this.#isKey) {
+      return accepted;
+    }
     this.tokenRefusal = refusal;
+    if (isCertificate) {
+      throw new GateError(reason === "missing" ? "unauthenticated" : "invalid_certificate", {
+        reason,
+      });
+    }
     const scope = gate.metadata?.scopesFor(this.route);
     if (reason === "missing") throw new GateError("unauthenticated", { reason, scope });
     const description = gate.describesRefusals ? refusalDescription(refusal) : undefined;

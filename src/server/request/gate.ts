@@ -8,6 +8,7 @@ import type { Route, RouteQuery } from "../../core/route/route.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import type { ApiKeys } from "../../tokens/api-keys/api-keys.ts";
+import type { Certificates } from "../../tokens/certificates/certificates.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import type { Forwarder } from "../../upstream/forward.ts";
 import type { ResourceMetadata } from "../endpoints/resource-metadata.ts";
@@ -36,6 +37,8 @@ export interface Gate {
   readonly tokens: Pick<TokenVerifier, "verify" | "proofs">;
   /** Undefined if there are none. */
   readonly apiKeys: Pick<ApiKeys, "verify"> | undefined;
+  /** Undefined if clients are not asked for certificates. */
+  readonly certificates: Pick<Certificates, "check" | "verify"> | undefined;
   /** Whether clients are told why a token was refused. */
   readonly describesRefusals: boolean;
   /** @throws or rejects with GateError `unauthenticated`, `no_route`, `forbidden` or `authorization_unavailable`. */

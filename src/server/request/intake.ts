@@ -247,12 +247,14 @@ function readConnection(
   connections: WeakMap<Socket, Connection>,
 ): Connection {
   const peer = unmapAddress(socket.remoteAddress ?? "");
+  const secure = socket instanceof TLSSocket;
   const isProxy = !trustedProxies.empty && trustedProxies.has(peer) && !speaksForItself(socket);
   const connection: Connection = {
     peer,
     peerTrusted: isProxy,
-    secure: socket instanceof TLSSocket,
-    clientCertificate: ofOthers ? undefined : clientCertificateOf(socket),
+    secure,
+    clientCertificate:
+      secure && socket.authorized && !ofOthers ? clientCertificateOf(socket) : undefined,
     network: clientNetwork(peer),
     wellFormed: undefined,
     authority: "",

@@ -15,6 +15,14 @@ function isHandshake({ rawHeaders }: GateRequest): boolean {
   });
 }
 
+/** Whether a browser says of itself where a request comes from. */
+export function isOfBrowser({ rawHeaders }: GateRequest): boolean {
+  return (
+    headerValues(rawHeaders, "origin").length > 0 ||
+    headerValues(rawHeaders, "sec-fetch-site").length > 0
+  );
+}
+
 /** Methods that change nothing (RFC 9110 §9.2.1). Any page can make a browser send them by a link. */
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 

@@ -222,11 +222,13 @@ export class Pipeline {
       context.status = CLIENT_GONE;
       return;
     }
+    if (error.code === "invalid_certificate") response.announceClose?.();
     context.requestId ||= requestIdOf(incoming.headers["x-request-id"], id);
     const refusal = errorAnswer(error, id, context.requestId, {
       realm: context.rules.realm,
       resourceMetadata: transfer.resourceMetadata,
       dpopAlgorithms: context.gate.tokens.proofs?.algorithms,
+      byCertificate: context.decision?.route?.auth === "certificate",
     });
     const { question } = transfer;
     const page = context.gate.sessions?.pageOf(refusal, error, context);

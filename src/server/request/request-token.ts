@@ -7,7 +7,7 @@ import {
   type TokenPlaces,
 } from "../../core/request/token-place.ts";
 import type { TokenRefusal } from "../../core/request/token-verifier.ts";
-import { offeredProtocols } from "../../lib/http/websocket-bearer.ts";
+import { type OfferedProtocols, offeredProtocols } from "../../lib/http/websocket-bearer.ts";
 
 const SCHEME = "bearer ";
 const USUAL_SCHEME = "Bearer ";
@@ -70,9 +70,10 @@ export function tokenIn(
   places: TokenPlaces,
   takesDpop = false,
 ): FoundToken | TokenRefusal {
-  const { list, authorization, keysInAuthorization } = places;
+  const left = places.ignoresOthers ? withoutOthers(request, places, takesDpop) : places;
+  const { list, authorization, keysInAuthorization } = left;
   const usual = [authorization, keysInAuthorization].filter((place) => place !== undefined);
-  const looked = places.mayBeElsewhere(request) ? list : usual;
+  const looked = left.mayBeElsewhere(request) ? list : usual;
   let found: FoundToken | TokenRefusal | undefined;
   for (const place of looked) {
     const tokens = tokensAt(request, place, places, takesDpop);
@@ -89,7 +90,9 @@ export function tokenIn(
     }
     found = token === "" ? EMPTY : { token, place };
   }
-  return found ?? { ...MISSING, detail: `there is none in ${list.map(placeWords).join(", ")}` };
+  return (
+    found ?? { ...MISSING, detail: `there is none in ${places.list.map(placeWords).join(", ")}` }
+  );
 }
 
 /** Returns the token of a request, or why there is none. @param places undefined for `Authorization` alone. */
@@ -101,6 +104,20 @@ export function tokenOf(
   if (places !== undefined) return tokenIn(request, places, takesDpop);
   const token = bearerToken(request, takesDpop);
   return typeof token === "string" ? { token, place: { header: "Authorization" } } : token;
+}
+
+/** Returns the places without those that hold only tokens of others. Where another one is beside, it is unclear which counts. */
+function withoutOthers(request: GateRequest, places: TokenPlaces, takesDpop: boolean): TokenPlaces {
+  const ignored = places.list.filter((place) => {
+    if (place.others !== "ignore") return false;
+    const found =
+      "websocketProtocol" in place
+        ? offeredIn(request.rawHeaders).tokens
+        : tokensAt(request, place, places, takesDpop);
+    if ("reason" in found || found.length === 0) return false;
+    return found.every((token) => places.isOfOthers(token));
+  });
+  return ignored.length === 0 ? places : places.leaveOut(request, ignored);
 }
 
 /** Returns all tokens in one place, or why its content is not a token. */
@@ -130,9 +147,12 @@ function tokensAt(
 }
 
 function offeredTokens(rawHeaders: readonly string[]): readonly string[] | TokenRefusal {
-  const list = headerValues(rawHeaders, "sec-websocket-protocol").join(",");
-  const { tokens, others, bearer } = offeredProtocols(list);
+  const { tokens, others, bearer } = offeredIn(rawHeaders);
   return tokens.length > 0 && others.length === 0 && !bearer ? ALONE : tokens;
+}
+
+function offeredIn(rawHeaders: readonly string[]): OfferedProtocols {
+  return offeredProtocols(headerValues(rawHeaders, "sec-websocket-protocol").join(","));
 }
 
 function withoutScheme(value: string): string {

@@ -141,7 +141,9 @@ export class StreamEnds {
 
   #endOne({ transfer, response }: RequestContext, reason: StreamEnd): boolean {
     if (transfer.webSocket !== undefined) return transfer.webSocket.end(reason);
-    return refuseUnderWay(response, "invalid_token", this.#options.rules.current.realm, reason);
+    const isCertificate = response.permit?.route.auth === "certificate";
+    const error = isCertificate ? "invalid_certificate" : "invalid_token";
+    return refuseUnderWay(response, error, this.#options.rules.current.realm, reason);
   }
 }
 

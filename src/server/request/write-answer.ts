@@ -51,6 +51,8 @@ interface ChallengeParameters {
   readonly resourceMetadata?: string | undefined;
   /** The algorithms of proofs; undefined if none counts (RFC 9449 §7.1). */
   readonly dpopAlgorithms?: string | undefined;
+  /** Whether the route knows callers by their certificate, so that no token would help. */
+  readonly byCertificate?: boolean;
 }
 
 /** Makes the answer for an error, by the table of errors. */
@@ -62,9 +64,12 @@ export function errorAnswer(
 ): Answer {
   const row = errorRow(error.code);
   const extra: string[] = [];
-  if (row.challenge) extra.push("WWW-Authenticate", challenge(error, said));
-  if (row.challenge && said.dpopAlgorithms !== undefined) {
-    extra.push("WWW-Authenticate", dpopChallenge(error, said));
+  if (row.challenge && !(said.byCertificate === true && row.status === 403)) {
+    const isByCertificate = said.byCertificate === true || error.code === "invalid_certificate";
+    extra.push("WWW-Authenticate", challenge(error, said));
+    if (said.dpopAlgorithms !== undefined && !isByCertificate) {
+      extra.push("WWW-Authenticate", dpopChallenge(error, said));
+    }
   }
   if (typeof error.dpop === "object") extra.push("DPoP-Nonce", error.dpop.nonce);
   if (row.proxyStatus !== undefined) {
@@ -78,7 +83,14 @@ export function errorAnswer(
 }
 
 /** Has no `error` if no token was sent (RFC 6750 §3), or if another challenge says it. */
-function challenge(error: GateError, { realm, resourceMetadata }: ChallengeParameters): string {
+function challenge(
+  error: GateError,
+  { realm, resourceMetadata, byCertificate = false }: ChallengeParameters,
+): string {
+  // A 401 needs some challenge (RFC 9110 §15.5.2), and there is no registered scheme for this.
+  if (byCertificate || error.code === "invalid_certificate") {
+    return `ClientCertificate realm="${realm}"`;
+  }
   const { bearerError } = errorRow(error.code);
   const code = error.dpop === undefined ? bearerError : undefined;
   return `Bearer realm="${realm}"${challengeFields(error, code, resourceMetadata)}`;

@@ -27,8 +27,7 @@ const URGENT_DAYS = 7;
 export function certificateWarnings(cert: string, nowMs: number): CertificateWarning[] {
   const chain = certificatesIn(cert, "");
   return chain.flatMap((each, index) => {
-    const name =
-      chain.length === 1 ? "the certificate" : `certificate ${index + 1} of ${chain.length}`;
+    const name = nameOf(index, chain);
     const next = chain[index + 1];
     const broken = next !== undefined && !each.checkIssued(next);
     return [
@@ -36,6 +35,18 @@ export function certificateWarnings(cert: string, nowMs: number): CertificateWar
       ...(broken ? [{ urgent: false, message: `${name} is not issued by the next` }] : []),
     ];
   });
+}
+
+/** Warns about the validity of authorities. It is urgent only if there is none that is valid for longer. */
+export function authorityWarnings(text: string, nowMs: number): CertificateWarning[] {
+  const all = certificatesIn(text, "");
+  const found = all.flatMap((each, index) => validityWarnings(each, nameOf(index, all), nowMs));
+  const isUrgent = found.filter(({ urgent }) => urgent).length === all.length;
+  return found.map(({ message }) => ({ message, urgent: isUrgent }));
+}
+
+function nameOf(index: number, chain: readonly X509Certificate[]): string {
+  return chain.length === 1 ? "the certificate" : `certificate ${index + 1} of ${chain.length}`;
 }
 
 function validityWarnings(
@@ -101,6 +112,12 @@ export function notAfter(cert: string): number {
   return Math.floor(new X509Certificate(cert).validToDate.getTime() / 1000);
 }
 
+/** Returns the earliest end of the certificates in a PEM text, in seconds since the epoch. */
+export function earliestEnd(text: string): number {
+  const ends = certificatesIn(text, "").map(({ validToDate }) => validToDate.getTime());
+  return Math.floor(Math.min(...ends) / 1_000);
+}
+
 /** PEM text that replaces another; undefined where there is or was none. */
 interface ReplacedPem {
   readonly file: string | undefined;
@@ -139,7 +156,7 @@ const CERTIFICATE =
  * Returns all certificates of a PEM text, in order. Throws a `ConfigError` that names the file if it contains none, or a
  * broken one.
  */
-function certificatesIn(text: string, file: string): X509Certificate[] {
+export function certificatesIn(text: string, file: string): X509Certificate[] {
   const blocks = text.match(CERTIFICATE);
   if (blocks === null) throw new ConfigError([{ file, message: "holds no PEM certificate" }]);
   return blocks.map((block, index) => {

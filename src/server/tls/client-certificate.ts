@@ -1,5 +1,5 @@
 import type { X509Certificate } from "node:crypto";
-import { TLSSocket } from "node:tls";
+import type { TLSSocket } from "node:tls";
 
 /** The verified certificate of a client. Its parts are read when they are asked for: most requests ask for none. */
 export class ClientCertificate {
@@ -36,6 +36,11 @@ export class ClientCertificate {
     return this.#altNames.dns;
   }
 
+  /** The beginning of its validity, in milliseconds since the epoch. */
+  get validFrom(): number {
+    return this.x509.validFromDate.getTime();
+  }
+
   /** The end of its validity, in milliseconds since the epoch. */
   get validTo(): number {
     return this.x509.validToDate.getTime();
@@ -52,11 +57,17 @@ export class ClientCertificate {
   }
 }
 
-/** Returns the verified certificate of the client of a connection; undefined without one. */
-export function clientCertificateOf(socket: unknown): ClientCertificate | undefined {
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
+const known = new WeakMap<TLSSocket, ClientCertificate>();
+
+/** Returns the certificate of the client of an authorized connection, the same object each time; undefined without one. */
+export function clientCertificateOf(socket: TLSSocket): ClientCertificate | undefined {
+  const before = known.get(socket);
+  if (before !== undefined) return before;
   const x509 = socket.getPeerX509Certificate();
-  return x509 && new ClientCertificate(x509);
+  if (x509 === undefined) return undefined;
+  const certificate = new ClientCertificate(x509);
+  known.set(socket, certificate);
+  return certificate;
 }
 
 interface AltNames {
@@ -105,6 +116,6 @@ const SPIFFE_ID = /^spiffe:\/\/[a-z0-9._-]{1,255}(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z
 const LONGEST_ID = 2_048;
 
 /** Whether a text is the SPIFFE ID of a workload. */
-function isSpiffeId(text: string): boolean {
+export function isSpiffeId(text: string): boolean {
   return text.length <= LONGEST_ID && SPIFFE_ID.test(text);
 }

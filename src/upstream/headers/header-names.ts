@@ -1,5 +1,5 @@
 import { CONNECTION_FIELDS, foldedName } from "../../lib/http/header-values.ts";
-import { CLIENT_SUBJECT_HEADER, IDENTITY_PRESETS } from "./identity-headers.ts";
+import { CLIENT_HEADERS, IDENTITY_PRESETS } from "./identity-headers.ts";
 
 /** Headers that are extended if they come from a trusted proxy, and replaced otherwise. */
 export const FORWARDED_NAMES: ReadonlySet<string> = new Set([
@@ -61,7 +61,7 @@ export const ASSERTION_HEADER = "X-Auth-Assertion";
 
 const PRESET_NAMES: ReadonlySet<string> = new Set(
   [
-    CLIENT_SUBJECT_HEADER,
+    ...CLIENT_HEADERS,
     ASSERTION_HEADER,
     ...Object.values(IDENTITY_PRESETS).flatMap((names) => Object.values(names)),
   ].map(foldedName),

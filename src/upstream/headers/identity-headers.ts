@@ -1,4 +1,5 @@
 import type { ClaimValue, Identity } from "../../core/request/identity.ts";
+import type { ClientCertificate } from "../../server/tls/client-certificate.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Assertions } from "../../tokens/assertion/assertions.ts";
 
@@ -18,7 +19,36 @@ export const IDENTITY_PRESETS = {
 } as const satisfies Record<string, IdentityHeaderNames>;
 
 /** Carries the subject of the client's certificate, whatever the other header names are. */
-export const CLIENT_SUBJECT_HEADER = "X-Auth-Client-Subject";
+const CLIENT_SUBJECT_HEADER = "X-Auth-Client-Subject";
+
+/** Carries the SPIFFE ID of the client's certificate. */
+const CLIENT_SPIFFE_HEADER = "X-Auth-Client-Spiffe-Id";
+/** Carries the DNS names of the client's certificate, separated by commas. */
+const CLIENT_DNS_HEADER = "X-Auth-Client-Dns-Names";
+/** All headers about the client's certificate. */
+export const CLIENT_HEADERS = [CLIENT_SUBJECT_HEADER, CLIENT_SPIFFE_HEADER, CLIENT_DNS_HEADER];
+
+/** The most DNS names that a header carries. Of a certificate with more, it is left out: half of them would be another certificate's. */
+const MOST_DNS_NAMES = 32;
+
+const certificateHeaders = new WeakMap<ClientCertificate, readonly string[]>();
+
+/** Returns the headers about the client's certificate: names and values, alternating. Those without a value are left out. */
+export function headersOfCertificate(certificate: ClientCertificate): readonly string[] {
+  let headers = certificateHeaders.get(certificate);
+  if (headers === undefined) {
+    const { subject, spiffeId, dnsNames } = certificate;
+    headers = [
+      ...(subject === "" ? [] : [CLIENT_SUBJECT_HEADER, fieldValue(subject)]),
+      ...(spiffeId === undefined ? [] : [CLIENT_SPIFFE_HEADER, spiffeId]),
+      ...(dnsNames.length === 0 || dnsNames.length > MOST_DNS_NAMES
+        ? []
+        : [CLIENT_DNS_HEADER, listValue(dnsNames)]),
+    ];
+    certificateHeaders.set(certificate, headers);
+  }
+  return headers;
+}
 
 /** What is encoded: all but printable ASCII, `%`, which marks our encoding, and spaces at the ends, which recipients remove. */
 const ENCODED = /[^\x20-\x24\x26-\x7e]+|^ | $/g;
@@ -70,7 +100,7 @@ export function identityAnswers(
   const { subject, groups, issuer, claims = {} } = names;
   const all = [subject, groups, issuer, ...Object.keys(claims), assertions?.header];
   // What another proxy has shown of itself says nothing of its client.
-  const every = [...all, CLIENT_SUBJECT_HEADER].filter((name) => name !== undefined);
+  const every = [...all, ...CLIENT_HEADERS].filter((name) => name !== undefined);
   const nobody = every.flatMap((name) => [name, ""]);
   /** All requests with a cached token share one identity. */
   const answers = new WeakMap<Identity, readonly string[]>();

@@ -15,7 +15,7 @@ const DECIDED = /(?:^|[\s,])(?:private|no-store|public|s-maxage|must-revalidate)
  * Keeps responses to authenticated callers out of shared caches. Caches do not store the response to a request with
  * `Authorization` unless a directive allows it (RFC 9111 §3.5), but they cannot know that another header, a cookie or a
  * query contains a token (RFC 6750 §2.3). If a token is optional, the response varies with it. There is nothing to do on a
- * route without `tokenFrom` that requires a token. If a token may be in the query, tells browsers to send no `Referer`.
+ * route without `tokenFrom` that requires a token. Nothing in a request shows a certificate. If a token may be in the query, tells browsers to send no `Referer`.
  *
  * @param fields names and values, alternating; the names in lower case. Changed in place.
  */
@@ -25,12 +25,16 @@ function keepPrivate(fields: string[], { route, identity, request }: Permit): vo
   const varying = route.auth === "optional" ? variesWith(tokenFrom?.list ?? []) : "";
   if (varying !== "") fields.push("vary", varying);
   const isKnown = request.authorization !== undefined;
-  if (identity === undefined || isKnown || tokenFrom?.hiddenFromCaches !== true) return;
+  const isHidden = route.auth === "certificate" || tokenFrom?.hiddenFromCaches === true;
+  if (identity === undefined || isKnown || !isHidden) return;
   const decided = fields.some(
     (name, at) => at % 2 === 0 && name === "cache-control" && DECIDED.test(fields[at + 1] ?? ""),
   );
   if (!decided) fields.push("cache-control", "private");
 }
+
+/** Where a request need not show that its caller is known. */
+const OFTEN_UNSEEN: ReadonlySet<string> = new Set(["optional", "certificate"]);
 
 /** The browser would repeat the URL, with its token, to every server from which the page loads something. */
 function hideReferrer(fields: string[]): void {
@@ -208,7 +212,7 @@ export function clientFields(
   }
   const fields = responseHeaders(headers, request.requestId, status);
   if (cors !== undefined) addCors(fields, headers, cors);
-  if (route.tokenFrom !== undefined || route.auth === "optional") keepPrivate(fields, permit);
+  if (route.tokenFrom !== undefined || OFTEN_UNSEEN.has(route.auth)) keepPrivate(fields, permit);
   const { responseHeaders: changes } = route;
   return changes === undefined ? fields : changes.modify(fields, permit);
 }

@@ -17,8 +17,7 @@ import {
   identifiesCaller,
 } from "./header-names.ts";
 import {
-  CLIENT_SUBJECT_HEADER,
-  fieldValue,
+  headersOfCertificate,
   type IdentityHeaderNames,
   identityHeaders,
 } from "./identity-headers.ts";
@@ -124,9 +123,7 @@ export function createOutgoingHeaders(
         }
       }
       const { clientCertificate } = request.connection;
-      if (clientCertificate !== undefined && clientCertificate.subject !== "") {
-        passed.push(CLIENT_SUBJECT_HEADER, fieldValue(clientCertificate.subject));
-      }
+      if (clientCertificate !== undefined) append(passed, headersOfCertificate(clientCertificate));
       if (route.rewrite?.stripPrefix !== undefined) addPrefixHeader(passed, permit);
       return route.requestHeaders === undefined
         ? passed
@@ -181,7 +178,9 @@ class Dispositions {
     }
     const passed = named === undefined ? fields : without(fields, named);
     if (this.#tokenQueries.length > 0) this.#cleanUrls(passed);
-    return route.tokenFrom === undefined ? passed : withoutTokens(passed, route.tokenFrom);
+    return route.tokenFrom === undefined
+      ? passed
+      : withoutTokens(passed, route.tokenFrom.for(request));
   }
 
   /** Removes tokens from the URLs in fields, in place. */
@@ -218,8 +217,9 @@ class Dispositions {
 const OURS = /(?:^|[\s,])(?:bearer|dpop)(?![\w-])|sp_[0-9a-f]{12}_/i;
 
 /** A caller who is known by the session cookie may have another scheme for the application. */
-function passesAuthorization({ route, identity }: Permit, value: string): boolean {
+function passesAuthorization({ request, route, identity }: Permit, value: string): boolean {
   if (route.forwardAuthorization === "keep") return true;
+  if (route.tokenFrom?.for(request).authorizationIsOthers === true) return true;
   return route.tokenFrom?.session === true && identity !== undefined && !OURS.test(value);
 }
 

@@ -13,7 +13,7 @@ const PROTOCOLS = "sec-websocket-protocol";
 
 /** Returns the query for the backend: the client's, without tokens. */
 export function forwardedQuery({ route, request }: Permit): string {
-  const names = route.tokenFrom?.queries ?? [];
+  const names = route.tokenFrom?.for(request).queries ?? [];
   return names.length === 0 || request.query === ""
     ? request.query
     : withoutQueryFields(request.query, names);
@@ -96,7 +96,7 @@ function removed(fields: string[], places: TokenPlaces): string[] {
  * selection. Undefined if the token came in another place.
  */
 export function answeredProtocol({ route, request }: Permit): string | undefined {
-  if (route.tokenFrom?.websocketProtocol !== true) return undefined;
+  if (route.tokenFrom?.for(request).websocketProtocol !== true) return undefined;
   const list = headerValues(request.rawHeaders, PROTOCOLS).join(",");
   return offeredProtocols(list).bearer ? BEARER_PROTOCOL : undefined;
 }

@@ -13,6 +13,7 @@ import {
   type Written,
 } from "../../written.ts";
 import { foldedName } from "../../../lib/http/header-values.ts";
+import { isSpiffeId } from "../../../server/tls/client-certificate.ts";
 import { API_KEY_ISSUER } from "../../../tokens/api-keys/api-keys.ts";
 import type { YamlPath } from "../../../lib/files/positioned-yaml.ts";
 
@@ -22,10 +23,10 @@ import type { YamlPath } from "../../../lib/files/positioned-yaml.ts";
 export function accessKeys() {
   return {
     auth: z
-      .enum(["required", "optional", "none"])
+      .enum(["required", "optional", "none", "certificate"])
       .default("required")
       .describe(
-        "Whether a token is required. optional lets requests without a token pass as anonymous, but refuses invalid tokens (401); none makes the route public",
+        "Whether a token is required. optional lets requests without a token pass as anonymous, but refuses invalid tokens (401); none makes the route public; certificate makes a caller of the client certificate instead (server.tls.clientCertificates), and reads no token",
       ),
     tokenFrom: tokenPlaces().exactOptional(),
     mode: z
@@ -71,8 +72,15 @@ function tokenPlaces() {
         .describe(
           "Subprotocol that a WebSocket offers: base64url.bearer.authorization.k8s.io.<token>, or bearer, <token>",
         ),
+      others: z
+        .literal("ignore")
+        .exactOptional()
+        .describe(
+          "With ignore, the place counts as empty for a token that no issuer here accepts, and that token reaches the backend",
+        ),
     })
-    .transform(({ header, cookie, query, apiKey, websocketProtocol }, context): TokenPlace => {
+    .transform((written, context): TokenPlace => {
+      const { header, cookie, query, apiKey, websocketProtocol, others } = written;
       const given = [
         ...(header === undefined ? [] : [{ header }]),
         ...(cookie === undefined ? [] : [{ cookie }]),
@@ -81,7 +89,12 @@ function tokenPlaces() {
         ...(websocketProtocol === undefined ? [] : [{ websocketProtocol: true as const }]),
       ];
       const [first] = given;
-      if (first !== undefined && given.length === 1) return first;
+      if (others !== undefined && apiKey !== undefined) {
+        return refuse(context, "has others with apiKey: only tokens have issuers");
+      }
+      if (first !== undefined && given.length === 1) {
+        return others === undefined ? first : { ...first, others };
+      }
       return refuse(context, "needs one of header, cookie, query, apiKey and websocketProtocol");
     });
   return z
@@ -100,7 +113,7 @@ function isAuthorization(header: string): boolean {
 
 /** A header with keys has no tokens. */
 function areDifferent(places: readonly TokenPlace[]): boolean {
-  const names = places.map((place) =>
+  const names = places.map(({ others: _ignored, ...place }) =>
     JSON.stringify(
       "header" in place
         ? { header: foldedName(place.header) }
@@ -142,6 +155,18 @@ function requirements() {
       .refine((needs) => needs, "must be true, or left out")
       .exactOptional()
       .describe("The token must be bound to a key of the client (401 for any other)"),
+    spiffe: z
+      .array(
+        text().refine(
+          (id) => isSpiffeId(id.replace(/\/\*$/, "/any")),
+          "must be a SPIFFE ID such as spiffe://example.org/ns/shop/web, or end with /* for all below",
+        ),
+      )
+      .min(1)
+      .exactOptional()
+      .describe(
+        "The certificate must have one of these SPIFFE IDs; /* at the end stands for one or more segments. Needs auth: certificate",
+      ),
   } satisfies Record<keyof Requirements, z.ZodType>;
   return requiring(keys);
 }
@@ -220,8 +245,14 @@ export function routeAssertion() {
 }
 
 /** Reports keys that need an authenticated caller, on routes where the caller may be anonymous. */
-export function accessProblems(route: Mapping, at: YamlPath): PathProblem[] {
+export function accessProblems(route: Mapping, at: YamlPath, { whole }: Written): PathProblem[] {
   const { auth } = route;
+  if (auth === "certificate") return certificateProblems(route, at, whole);
+  const spiffe = mappingAt(route, "require")["spiffe"];
+  if (spiffe !== undefined && auth !== "none" && auth !== "optional") {
+    const message = "needs auth: certificate: no token has a SPIFFE ID of the connection";
+    return [{ path: [...at, "require", "spiffe"], of: "key", message }];
+  }
   if (auth !== "none" && auth !== "optional") return [];
   const useless = (key: string, message: string): PathProblem[] =>
     route[key] === undefined ? [] : [{ path: [...at, key], of: "key", message }];
@@ -245,6 +276,27 @@ export function accessProblems(route: Mapping, at: YamlPath): PathProblem[] {
   ];
 }
 
+/** Reports what a route with `auth: certificate` lacks, and keys about tokens, which it does not look at. */
+function certificateProblems(route: Mapping, at: YamlPath, whole: Mapping): PathProblem[] {
+  const asked = mappingAt(whole, "server", "tls")["clientCertificates"] !== undefined;
+  const useless = (key: string, path: YamlPath, message: string): PathProblem[] =>
+    mappingAt(route, ...path.slice(0, -1))[key] === undefined
+      ? []
+      : [{ path: [...at, ...path], of: "key", message }];
+  const ofTokens = "has no effect with auth: certificate, which looks at no token";
+  const unheld = "never holds with auth: certificate: a certificate has none";
+  return [
+    ...(asked ? [] : [{ path: [...at, "auth"], message: "needs server.tls.clientCertificates" }]),
+    ...useless("tokenFrom", ["tokenFrom"], ofTokens),
+    ...(route["forwardAuthorization"] === "strip"
+      ? useless("forwardAuthorization", ["forwardAuthorization"], ofTokens)
+      : []),
+    ...["groups", "scopes", "issuers", "proof"].flatMap((key) =>
+      useless(key, ["require", key], unheld),
+    ),
+  ];
+}
+
 /** Checks that a route names an existing entry of `authorization`, and has callers to authorize. */
 export function authorizeProblems(route: Mapping, at: YamlPath, { whole }: Written): PathProblem[] {
   const name = textAt(route, "authorize");
@@ -254,7 +306,8 @@ export function authorizeProblems(route: Mapping, at: YamlPath, { whole }: Writt
   if (!names.includes(name)) {
     return unknownName(name, names, path, "names an entry of authorization that does not exist");
   }
-  if ((route["auth"] ?? "required") === "required") return [];
+  const { auth = "required" } = route;
+  if (auth === "required" || auth === "certificate") return [];
   return [
     { path, message: "needs auth: required: without a token, there is no caller to authorize" },
   ];

@@ -1,4 +1,5 @@
 import type { Configuration } from "../../configuration.ts";
+import type { OtherTokens } from "../../../core/request/other-tokens.ts";
 import { TokenPlaces } from "../../../core/request/token-place.ts";
 import { PathExpression, type Route } from "../../../core/route/route.ts";
 import { NetworkRule } from "../../../policy/authorize.ts";
@@ -14,8 +15,14 @@ type Limits = Pick<Configuration["server"]["limits"], "bodyBytes">;
  *
  * @param limits those of the server: they apply where the route has none of its own.
  * @param session the cookie of sessions, if people sign in with browsers.
+ * @param others the tokens that nobody here could accept, where requests are decided.
  */
-export function routeRow(row: WrittenRoute, limits: Limits, session?: string): Route {
+export function routeRow(
+  row: WrittenRoute,
+  limits: Limits,
+  session?: string,
+  others?: OtherTokens,
+): Route {
   const { name, hosts, methods, auth, mode, upstream, forwardAuthorization, rewrite } = row;
   const { require, tokenFrom, headers, retry, mirror, timeouts, authorize } = row;
   return {
@@ -23,13 +30,14 @@ export function routeRow(row: WrittenRoute, limits: Limits, session?: string): R
     auth,
     mode,
     upstream,
-    forwardAuthorization,
+    // Where no token is read, it belongs to the application.
+    forwardAuthorization: auth === "certificate" ? "keep" : forwardAuthorization,
     path: pathOf(row),
     bodyBytes: row.limits?.bodyBytes ?? limits.bodyBytes,
     ...(hosts && { hosts }),
     ...(methods && { methods }),
     ...(require && { require }),
-    ...placesOf(tokenFrom, session),
+    ...placesOf(tokenFrom, session, others),
     ...(rewrite && { rewrite }),
     ...headersOf(row),
     ...(headers && { headers: matchedHeaders(headers) }),
@@ -47,11 +55,12 @@ export function routeRow(row: WrittenRoute, limits: Limits, session?: string): R
 function placesOf(
   written: WrittenRoute["tokenFrom"],
   session: string | undefined,
+  others: OtherTokens | undefined,
 ): Pick<Route, "tokenFrom"> {
   const usual =
     session === undefined ? undefined : [{ header: "Authorization" }, { cookie: session }];
   const list = written ?? usual;
-  return list === undefined ? {} : { tokenFrom: new TokenPlaces(list, session) };
+  return list === undefined ? {} : { tokenFrom: new TokenPlaces(list, session, others) };
 }
 
 function pathOf(row: WrittenRoute): Route["path"] {
