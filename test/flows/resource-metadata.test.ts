@@ -191,6 +191,44 @@ describe("whoever asks", () => {
     expect(refused.headers["www-authenticate"]).toBe('Bearer realm="sallyport"');
   });
 
+  it.each([undefined, "https://api.example.com"])(
+    "reads nothing of routes that do not serve its address, or another host (resource %s)",
+    async (resource) => {
+      const near = { allow: ["127.0.0.0/8"], upstream: "app" };
+      const far = { allow: ["10.0.0.0/8"], upstream: "app" };
+      const requiring = (scope: string) => ({ require: { scopes: { all: [scope] } } });
+      const routes = [
+        { name: "far", path: "/far", ...requiring("far"), ...far },
+        { name: "near", path: "/near", ...requiring("near"), ...near },
+        {
+          ...{ name: "other", hosts: ["other.example.com"], path: "/other", upstream: "app" },
+          ...requiring("other"),
+        },
+        { name: "rest", path: "/", ...requiring("rest"), upstream: "app" },
+      ];
+      await using gated = await gateWith(resource === undefined ? {} : { resource }, { routes });
+      const read = (path: string) =>
+        ask(gated.gate, WELL_KNOWN + path, { headers: { host: "api.example.com" } });
+      const root = await read("");
+      expect(JSON.parse(root.body)).toMatchObject({ scopes_supported: ["near", "rest"] });
+      // Another address gets another answer.
+      expect(root.headers["cache-control"]).toBe("private, max-age=300");
+      expect(JSON.parse((await read("/near")).body)).toMatchObject({ scopes_supported: ["near"] });
+      for (const path of ["/far", "/other"]) expect((await read(path)).status).toBe(404);
+    },
+  );
+
+  it("reads of all routes if a proxy in front asks by another name than the resource's", async () => {
+    const routes = ROUTES.map((route) => ({ ...route, hosts: ["mcp.internal"] }));
+    await using one = await gateWith({ resource: "https://api.example.com" }, { routes });
+    const { body } = await ask(one.gate, `${WELL_KNOWN}/mcp`, {
+      headers: { host: "mcp.internal" },
+    });
+    expect(JSON.parse(body)).toMatchObject({
+      ...{ resource: "https://api.example.com/mcp", scopes_supported: ["mcp:tools", "mcp:read"] },
+    });
+  });
+
   it("may spell the path with a last slash, and no other way", async () => {
     await using one = await gateWith({});
     const read = (path: string) =>

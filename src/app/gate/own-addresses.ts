@@ -5,6 +5,7 @@ import { identityAnswers } from "../../upstream/headers/identity-headers.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { withoutFields } from "../../lib/http/header-values.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
+import { NetworkRule } from "../../policy/authorize.ts";
 import { hostMatcher } from "../../policy/route-table.ts";
 import { Sessions } from "../../server/browser/sessions.ts";
 import { ResourceMetadata, scopesIn } from "../../server/endpoints/resource-metadata.ts";
@@ -80,6 +81,7 @@ export function metadataFor(configuration: Configuration): ResourceMetadata | un
   const paths = routes.map((route) => ({
     path: "path" in route ? route.path : "exact" in route ? route.exact : "",
     serves: route.hosts === undefined ? () => true : hostMatcher(route.hosts),
+    admits: admittedBy(route),
     scopes: scopesIn(route.require),
   }));
   return new ResourceMetadata({
@@ -110,6 +112,12 @@ function boundTokensIn(configuration: Configuration): Readonly<Record<string, un
       !hasCertificates && (isRequired || needed.every(({ require }) => require?.proof === true)),
     tls_client_certificate_bound_access_tokens: hasCertificates,
   };
+}
+
+function admittedBy(route: Configuration["routes"][number]) {
+  if (route.allow === undefined && route.deny === undefined) return undefined;
+  const rule = new NetworkRule(route);
+  return (client: string): boolean => rule.admits(client);
 }
 
 /** Other names of issuers, such as `opaque:main`, are for the configuration alone. */
