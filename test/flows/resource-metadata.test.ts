@@ -61,7 +61,33 @@ it("says for every path of a route where tokens come from, to everybody", async 
   expect((await read(`${WELL_KNOWN}/stream`)).document).not.toHaveProperty("scopes_supported");
   expect(one.backend.requests).toEqual([]);
   const others = await ask(gate, `${WELL_KNOWN}/other`, { token: gate.token });
-  expect(others.status).toBe(403);
+  expect(others.status).toBe(404);
+});
+
+describe("a backend", () => {
+  const [tools] = ROUTES;
+  const open = { auth: "none", upstream: "app" };
+
+  it("cannot say where clients of another one get their tokens", async () => {
+    const rows = { name: "rows", regex: "/rows/[0-9]+", upstream: "app" };
+    const routes = [tools, rows, { name: "site", path: "/", ...open }];
+    await using one = await gateWith({}, { routes });
+    const paths = ["/mcp/v2", "/rows/1", "/MCP", "/mcp/v2/", "/other", "/mcp.json", "//mcp"];
+    const wellKnown = ["/.Well-Known/OAuth-Protected-Resource/mcp", `${WELL_KNOWN}%20/mcp`];
+    for (const path of [...paths.map((each) => WELL_KNOWN + each), ...wellKnown]) {
+      const { status } = await ask(one.gate, path, { headers: { host: "api.example.com" } });
+      expect([path, status]).toEqual([path, expect.toBeOneOf([400, 401, 404])]);
+    }
+    expect(one.backend.requests).toEqual([]);
+    expect((await ask(one.gate, "/.well-known/other")).status).toBe(200);
+  });
+
+  it("may answer there if a route says so", async () => {
+    const old = { name: "old", exact: `${WELL_KNOWN}/old`, ...open };
+    await using one = await gateWith({}, { routes: [tools, old] });
+    expect((await ask(one.gate, `${WELL_KNOWN}/old`)).status).toBe(200);
+    expect(one.backend.requests).toHaveLength(1);
+  });
 });
 
 describe("challenges", () => {

@@ -31,7 +31,7 @@ export interface ResourceMetadataOptions {
   readonly paths: readonly ProtectedPath[];
 }
 
-const WELL_KNOWN = "/.well-known/oauth-protected-resource";
+export const METADATA_PATH = "/.well-known/oauth-protected-resource";
 /** In seconds. It says only what the configuration says, and a reload must become known. */
 const MAX_AGE_S = 300;
 
@@ -63,17 +63,17 @@ export class ResourceMetadata {
     // Only a slash right behind the host is left out; some clients leave out every last one.
     this.endpoints = new Map(
       all.flatMap((path) =>
-        [path, `${path}/`].map((asked) => [WELL_KNOWN + asked, this.#endpoint(asked)] as const),
+        [path, `${path}/`].map((asked) => [METADATA_PATH + asked, this.#endpoint(asked)] as const),
       ),
     );
   }
 
   /** Returns the address of the metadata, for the challenges of a request (RFC 9728 §5.1); undefined if it names no host of ours. */
   addressFor(request: GateRequest): string | undefined {
-    if (this.#own !== undefined) return this.#own.origin + WELL_KNOWN + this.#own.path;
+    if (this.#own !== undefined) return this.#own.origin + METADATA_PATH + this.#own.path;
     const serves = this.#options.paths.some((each) => each.serves(request.host));
     const origin = serves ? originOf(request) : undefined;
-    return origin === undefined ? undefined : origin + WELL_KNOWN;
+    return origin === undefined ? undefined : origin + METADATA_PATH;
   }
 
   /** Returns the scopes to ask for, for the challenge to a caller without a valid token; undefined if none is required. */
