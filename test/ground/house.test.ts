@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 56_800,
+  lines: 56_830,
   files: 361,
   filesUnder40Lines: 41,
-  namesUsedByOneFile: 647,
+  namesUsedByOneFile: 648,
 };
 
 /** Without what is generated: nobody writes or reads it. */
