@@ -311,6 +311,13 @@ describe("whoever asks", () => {
   });
 });
 
+it("names the query as a place for tokens only under the name that programs know", async () => {
+  const routes = [{ name: "app", path: "/", tokenFrom: [{ query: "token" }], upstream: "app" }];
+  await using one = await gateWith({}, { routes });
+  const { body } = await ask(one.gate, WELL_KNOWN, { headers: { host: "api.example.com" } });
+  expect(JSON.parse(body)).toMatchObject({ bearer_methods_supported: ["header"] });
+});
+
 it("needs no routes", async () => {
   await using one = await gateWith({}, { routes: undefined });
   const { body } = await ask(one.gate, WELL_KNOWN, { headers: { host: "api.example.com" } });

@@ -3,6 +3,7 @@ import { belongsToEnvoy, FORWARDED_NAMES, isForged } from "../../upstream/header
 import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
 import { identityAnswers } from "../../upstream/headers/identity-headers.ts";
 import type { Permit } from "../../core/request/permit.ts";
+import type { TokenPlace } from "../../core/request/token-place.ts";
 import { withoutFields } from "../../lib/http/header-values.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
 import { NetworkRule } from "../../policy/authorize.ts";
@@ -91,7 +92,7 @@ export function metadataFor(configuration: Configuration): ResourceMetadata | un
     authorizationServers: tokens.trusted
       .filter(({ tokenReview, issuer }) => tokenReview === undefined && isWebAddress(issuer))
       .map(({ issuer }) => issuer),
-    methods: places.some((place) => "query" in place) ? ["header", "query"] : ["header"],
+    methods: places.some(isStandardQuery) ? ["header", "query"] : ["header"],
     bound: boundTokensIn(configuration),
     paths,
   });
@@ -112,6 +113,11 @@ function boundTokensIn(configuration: Configuration): Readonly<Record<string, un
       !hasCertificates && (isRequired || needed.every(({ require }) => require?.proof === true)),
     tls_client_certificate_bound_access_tokens: hasCertificates,
   };
+}
+
+/** Programs know no other name (RFC 6750 §2.3). */
+function isStandardQuery(place: TokenPlace): boolean {
+  return "query" in place && place.query === "access_token";
 }
 
 function admittedBy(route: Configuration["routes"][number]) {
