@@ -110,6 +110,7 @@ export function createProbing(
   { draining, issuers, ownKeys, workersAlive, stores, targets, clock }: ProbingSources,
 ): Probing {
   const askable = createStoreCheck(stores, clock);
+  const flights = new SingleFlight<readonly TargetState[]>();
   let current = wantedBy(probed, clock);
   return {
     async checks() {
@@ -120,11 +121,12 @@ export function createProbing(
         checks.push({ name: "workers", passed: leaves || alive > 0, state: `${alive} alive` });
       }
       const { reachability, ready, ownTokens, several } = current;
-      const [found, users] = await Promise.all([
+      const [found, users, states] = await Promise.all([
         reachability?.(),
         ready?.users === true ? askable() : undefined,
+        // A thread that hangs must not delay the answer: the others serve.
+        withTimeout(flights.run("targets", targets), EXAMINE_MS, []),
       ]);
-      const states = await targets();
       const isWaiting = states.some(({ oldestMs }) => oldestMs >= SILENT_MS);
       const choice = several || isWaiting ? [targetsCheck(states)] : [];
       const trusted = issuers();
@@ -219,7 +221,7 @@ function targetsCheck(states: readonly TargetState[]): ReadinessCheck {
       );
     return `${name} ${all.length - out.length} of ${all.length}${why}${silent.join("")}`;
   });
-  return { name: "targets", passed: true, state: state.join(", ") };
+  return { name: "targets", passed: true, state: state.join(", ") || "not known" };
 }
 
 function upstreamsCheck(

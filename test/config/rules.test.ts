@@ -32,13 +32,17 @@ describe("refused", () => {
     ["half an address", server('listen: "300.0.0.1:80"'), "server.listen"],
     ["an IPv6 address without brackets", server('listen: "::1:80"'), "server.listen"],
     ["an invalid network", server('trustedProxies: ["10.0.0.0/33"]'), "server.trustedProxies[0]"],
-    ...["https://a/mcp?x", 'https://a"b/mcp', "https://a/mcp#x", "https://u:p@a", "http://a"].map(
-      (resource) => [
-        `the resource ${resource}`,
-        `${SMALLEST}metadata: { resource: '${resource}' }\n`,
-        "metadata.resource",
-      ],
-    ),
+    ...[
+      ...["https://a/mcp?x", 'https://a"b/mcp', "https://a/mcp#x", "https://u:p@a", "http://a"],
+      // Clients derive another address of the metadata, or one that no request may ask for.
+      ...["https://a/x/../mcp", "https://A/mcp", "https://a:443/mcp", "https://a/m cp"],
+      ...["https://a/m%2Fcp", "https://a//mcp", "https://a/mcp//", "https://a/m;cp"],
+      ...["https://a/%6Dcp", "https://a/%c3%bc", "https://a/ü", "https://a\\b"],
+    ].map((resource) => [
+      `the resource ${resource}`,
+      `${SMALLEST}metadata: { resource: '${resource}' }\n`,
+      "metadata.resource",
+    ]),
     ["a host name as a network", server("trustedProxies: [proxy]"), "server.trustedProxies[0]"],
     ...["X-Forwarded-For", "X-Forwarded-User", "Proxy", "Host", "X-App"].map((name) => [
       `a trusted header ${name}`,

@@ -61,7 +61,33 @@ it("says for every path of a route where tokens come from, to everybody", async 
   expect((await read(`${WELL_KNOWN}/stream`)).document).not.toHaveProperty("scopes_supported");
   expect(one.backend.requests).toEqual([]);
   const others = await ask(gate, `${WELL_KNOWN}/other`, { token: gate.token });
-  expect(others.status).toBe(403);
+  expect(others.status).toBe(404);
+});
+
+describe("a backend", () => {
+  const [tools] = ROUTES;
+  const open = { auth: "none", upstream: "app" };
+
+  it("cannot say where clients of another one get their tokens", async () => {
+    const rows = { name: "rows", regex: "/rows/[0-9]+", upstream: "app" };
+    const routes = [tools, rows, { name: "site", path: "/", ...open }];
+    await using one = await gateWith({}, { routes });
+    const paths = ["/mcp/v2", "/rows/1", "/MCP", "/mcp/v2/", "/other", "/mcp.json", "//mcp"];
+    const wellKnown = ["/.Well-Known/OAuth-Protected-Resource/mcp", `${WELL_KNOWN}%20/mcp`];
+    for (const path of [...paths.map((each) => WELL_KNOWN + each), ...wellKnown]) {
+      const { status } = await ask(one.gate, path, { headers: { host: "api.example.com" } });
+      expect([path, status]).toEqual([path, expect.toBeOneOf([400, 401, 404])]);
+    }
+    expect(one.backend.requests).toEqual([]);
+    expect((await ask(one.gate, "/.well-known/other")).status).toBe(200);
+  });
+
+  it("may answer there if a route says so", async () => {
+    const old = { name: "old", exact: `${WELL_KNOWN}/old`, ...open };
+    await using one = await gateWith({}, { routes: [tools, old] });
+    expect((await ask(one.gate, `${WELL_KNOWN}/old`)).status).toBe(200);
+    expect(one.backend.requests).toHaveLength(1);
+  });
 });
 
 describe("challenges", () => {
@@ -191,6 +217,44 @@ describe("whoever asks", () => {
     expect(refused.headers["www-authenticate"]).toBe('Bearer realm="sallyport"');
   });
 
+  it.each([undefined, "https://api.example.com"])(
+    "reads nothing of routes that do not serve its address, or another host (resource %s)",
+    async (resource) => {
+      const near = { allow: ["127.0.0.0/8"], upstream: "app" };
+      const far = { allow: ["10.0.0.0/8"], upstream: "app" };
+      const requiring = (scope: string) => ({ require: { scopes: { all: [scope] } } });
+      const routes = [
+        { name: "far", path: "/far", ...requiring("far"), ...far },
+        { name: "near", path: "/near", ...requiring("near"), ...near },
+        {
+          ...{ name: "other", hosts: ["other.example.com"], path: "/other", upstream: "app" },
+          ...requiring("other"),
+        },
+        { name: "rest", path: "/", ...requiring("rest"), upstream: "app" },
+      ];
+      await using gated = await gateWith(resource === undefined ? {} : { resource }, { routes });
+      const read = (path: string) =>
+        ask(gated.gate, WELL_KNOWN + path, { headers: { host: "api.example.com" } });
+      const root = await read("");
+      expect(JSON.parse(root.body)).toMatchObject({ scopes_supported: ["near", "rest"] });
+      // Another address gets another answer.
+      expect(root.headers["cache-control"]).toBe("private, max-age=300");
+      expect(JSON.parse((await read("/near")).body)).toMatchObject({ scopes_supported: ["near"] });
+      for (const path of ["/far", "/other"]) expect((await read(path)).status).toBe(404);
+    },
+  );
+
+  it("reads of all routes if a proxy in front asks by another name than the resource's", async () => {
+    const routes = ROUTES.map((route) => ({ ...route, hosts: ["mcp.internal"] }));
+    await using one = await gateWith({ resource: "https://api.example.com" }, { routes });
+    const { body } = await ask(one.gate, `${WELL_KNOWN}/mcp`, {
+      headers: { host: "mcp.internal" },
+    });
+    expect(JSON.parse(body)).toMatchObject({
+      ...{ resource: "https://api.example.com/mcp", scopes_supported: ["mcp:tools", "mcp:read"] },
+    });
+  });
+
   it("may spell the path with a last slash, and no other way", async () => {
     await using one = await gateWith({});
     const read = (path: string) =>
@@ -245,6 +309,13 @@ describe("whoever asks", () => {
     expect(headers.vary).toBe("Origin");
     expect(headers).not.toHaveProperty("access-control-allow-origin");
   });
+});
+
+it("names the query as a place for tokens only under the name that programs know", async () => {
+  const routes = [{ name: "app", path: "/", tokenFrom: [{ query: "token" }], upstream: "app" }];
+  await using one = await gateWith({}, { routes });
+  const { body } = await ask(one.gate, WELL_KNOWN, { headers: { host: "api.example.com" } });
+  expect(JSON.parse(body)).toMatchObject({ bearer_methods_supported: ["header"] });
 });
 
 it("needs no routes", async () => {

@@ -1,6 +1,8 @@
 /** A backend that is stopped accepts connections and answers nothing: that must be seen before requests time out. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import type { Status } from "../../src/core/status.ts";
 import { ask } from "../support/ask.ts";
@@ -9,7 +11,7 @@ import { scrape } from "../support/scrape.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 
-const SERVER = `require("node:http").createServer((_, response) => response.end("ok"))
+const SERVER = `require("node:http").createServer((request, response) => request.resume().on("end", () => response.end("ok")))
   .listen(0, "127.0.0.1", function () { console.log(this.address().port); });`;
 
 /** Starts a backend as a process of its own, which can be stopped. */
@@ -78,3 +80,34 @@ it.each([1, 2])(
     expect(lines).toHaveLength(2);
   },
 );
+
+it("a backend that waits for a slow client is not said to hang", { timeout: 60_000 }, async () => {
+  await using backend = await startProcess();
+  const upstreams = { app: { targets: [backend.url], timeouts: { response: "8s" } } };
+  const server = { tls: "off", limits: { bodyBytes: "1GiB" } };
+  await using gate = await startSallyport({ target: backend.url, config: { server, upstreams } });
+  const head = [
+    ...["POST /orders HTTP/1.1", "Host: localhost", `Authorization: Bearer ${gate.token}`],
+    ...["Content-Length: 1000000000", "", ""],
+  ].join("\r\n");
+  const client = connect(gate.port, "127.0.0.1").resume();
+  const began = performance.now();
+  client.write(head);
+  const drip = setInterval(() => client.write("x"), 200);
+  const oldest: (number | undefined)[] = [];
+  while (performance.now() - began < 6_000) {
+    oldest.push((await targetOf(gate))?.oldestMs);
+    await sleep(250);
+  }
+  clearInterval(drip);
+  expect(Math.max(...oldest.map((ms) => ms ?? Infinity))).toBeLessThan(1_000);
+  expect(gate.log().filter(({ msg }) => msg === "a target answers nothing")).toEqual([]);
+  // One that takes no more of what the client sends is.
+  backend.stop();
+  const more = Buffer.alloc(1_000_000);
+  const flood = setInterval(() => void (client.writableNeedDrain || client.write(more)), 10);
+  await until(async () => ((await targetOf(gate))?.oldestMs ?? 0) > 1_000, 10_000);
+  await logLine(gate, { msg: "a target answers nothing", target: backend.url });
+  clearInterval(flood);
+  client.destroy();
+});

@@ -44,6 +44,17 @@ it("forgets what is older than four minutes, and takes any duration", () => {
   expect(quantileOf(recent.counts(), 0.5)).toBeUndefined();
 });
 
+it("forgets as well after the clock was set back", () => {
+  const recent = recentLog();
+  recent.at(100_000);
+  recent.took(1);
+  for (const second of [50_000, 50_130, 50_260]) {
+    recent.at(second);
+    recent.took(1);
+  }
+  expect(recent.counts().reduce((sum, each) => sum + each, 0)).toBe(2);
+});
+
 it("adds up what several threads have counted, and leaves WebSockets out of the routes", () => {
   const [one, other] = [recentLog(), recentLog()];
   one.took(10);
@@ -66,4 +77,14 @@ it("keeps the durations of a thousand targets, whatever their addresses become",
   const { targets } = log.events().durations;
   expect(targets.size).toBe(1_000);
   expect(targets.has("app http://10.0.5.219:80")).toBe(true);
+  // Reloads may rename upstreams.
+  for (let i = 0; i < 2_500; i += 1) {
+    const outcome = outcomeWith({
+      upstream: `app-${i}`,
+      target: "http://10.0.0.1:80",
+      upstreamMs: 1,
+    });
+    log.requestFinished(outcome, 0);
+  }
+  expect(log.events().durations.targets.size).toBe(1_000);
 });

@@ -93,6 +93,25 @@ describe("a page of another site", () => {
   });
 });
 
+/** With port forwards, one address belongs to one server after the other. */
+describe("a page that another server left at the same address", () => {
+  const opened = ["Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"];
+
+  it("gets and changes nothing in a window that it opens", async () => {
+    for (const line of [...ASKED, "GET /-/status", "GET /-/upstreams", "GET /-/revoked?jti=x"]) {
+      const status = await statusOf(line, here(), "Sec-Fetch-Site: same-origin", ...opened);
+      expect([line, status]).toEqual([line, 403]);
+    }
+    await nothingBegan();
+  });
+
+  it("loses the window that shows the status page, whose own links work", async () => {
+    const last = await asked("GET /-/", here(), "Sec-Fetch-Site: same-origin", ...opened);
+    expect(last.status).toBe(200);
+    expect(last.header("cross-origin-opener-policy")).toBe("same-origin");
+  });
+});
+
 describe("a name that was made to resolve to the loopback", () => {
   it.each([
     "evil.example",

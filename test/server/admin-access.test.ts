@@ -13,8 +13,13 @@ const LISTENING = {
 };
 
 /** Decides about a peer that a test on the loopback cannot simulate with a connection. */
-function refusal(remoteAddress: string | undefined, headers: IncomingHttpHeaders, method = "GET") {
-  return accessRefusal({ method, headers, socket: { remoteAddress } }, LISTENING);
+function refusal(
+  remoteAddress: string | undefined,
+  headers: IncomingHttpHeaders,
+  method = "GET",
+  url = "/-/",
+) {
+  return accessRefusal({ method, url, headers, socket: { remoteAddress } }, LISTENING);
 }
 
 test.each(["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])(
@@ -48,6 +53,7 @@ test("a link of our own page may be followed, but no script, frame or other name
   const document = { ...link, "sec-fetch-dest": "document" };
   const host = "10.1.2.3:9464";
   expect(refusal("10.1.2.3", { host, ...document })).toBeUndefined();
+  expect(refusal("10.1.2.3", { host, ...document }, "GET", "/-/?refresh")).toBeUndefined();
   expect(refusal("10.1.2.3", { host, ...document }, "POST")).toBe(OF_A_PAGE);
   for (const headers of [
     { ...document, host: "evil.example:9464" },

@@ -1,3 +1,4 @@
+import { METADATA_PATH } from "../../server/endpoints/resource-metadata.ts";
 import { availableParallelism } from "node:os";
 import { type Reusable, reuseOrCreate } from "../../lib/async/leased.ts";
 import { certificatesIn } from "../../server/tls/certificate.ts";
@@ -84,16 +85,27 @@ export function intakeOptionsOf({ server, routes }: Configuration): Omit<IntakeO
 
 /**
  * Returns whether a path is never forwarded: if it is below `server.ownPath` and some of our addresses there are in use. The
- * question of another proxy never is, or that proxy would take the answer of a backend for ours.
+ * question of another proxy never is, or that proxy would take the answer of a backend for ours. Nor is a path of the metadata,
+ * unless a route names one: a backend could send the clients of another one to an authorization server of its own.
  */
 export function ownPathsOf({
   browser,
   decisions,
+  metadata,
+  routes,
   server,
 }: Configuration): (matchPath: string) => boolean {
   const isUsed = browser !== undefined || decisions !== undefined;
   const own = isUsed ? server.ownPath : `${server.ownPath}/decide`;
-  return (matchPath) => isOwnPath(own, matchPath);
+  if (metadata === undefined || routes.some(isBelowMetadata)) {
+    return (matchPath) => isOwnPath(own, matchPath);
+  }
+  return (matchPath) => isOwnPath(own, matchPath) || isOwnPath(METADATA_PATH, matchPath);
+}
+
+function isBelowMetadata(route: Configuration["routes"][number]): boolean {
+  const path = "path" in route ? route.path : "exact" in route ? route.exact : route.regex;
+  return path.replaceAll("\\", "").startsWith(METADATA_PATH);
 }
 
 /** Returns the number of threads that accept connections. */

@@ -3,8 +3,10 @@ import { belongsToEnvoy, FORWARDED_NAMES, isForged } from "../../upstream/header
 import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
 import { identityAnswers } from "../../upstream/headers/identity-headers.ts";
 import type { Permit } from "../../core/request/permit.ts";
+import type { TokenPlace } from "../../core/request/token-place.ts";
 import { withoutFields } from "../../lib/http/header-values.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
+import { NetworkRule } from "../../policy/authorize.ts";
 import { hostMatcher } from "../../policy/route-table.ts";
 import { Sessions } from "../../server/browser/sessions.ts";
 import { ResourceMetadata, scopesIn } from "../../server/endpoints/resource-metadata.ts";
@@ -80,6 +82,7 @@ export function metadataFor(configuration: Configuration): ResourceMetadata | un
   const paths = routes.map((route) => ({
     path: "path" in route ? route.path : "exact" in route ? route.exact : "",
     serves: route.hosts === undefined ? () => true : hostMatcher(route.hosts),
+    admits: admittedBy(route),
     scopes: scopesIn(route.require),
   }));
   return new ResourceMetadata({
@@ -89,7 +92,7 @@ export function metadataFor(configuration: Configuration): ResourceMetadata | un
     authorizationServers: tokens.trusted
       .filter(({ tokenReview, issuer }) => tokenReview === undefined && isWebAddress(issuer))
       .map(({ issuer }) => issuer),
-    methods: places.some((place) => "query" in place) ? ["header", "query"] : ["header"],
+    methods: places.some(isStandardQuery) ? ["header", "query"] : ["header"],
     bound: boundTokensIn(configuration),
     paths,
   });
@@ -110,6 +113,17 @@ function boundTokensIn(configuration: Configuration): Readonly<Record<string, un
       !hasCertificates && (isRequired || needed.every(({ require }) => require?.proof === true)),
     tls_client_certificate_bound_access_tokens: hasCertificates,
   };
+}
+
+/** Programs know no other name (RFC 6750 §2.3). */
+function isStandardQuery(place: TokenPlace): boolean {
+  return "query" in place && place.query === "access_token";
+}
+
+function admittedBy(route: Configuration["routes"][number]) {
+  if (route.allow === undefined && route.deny === undefined) return undefined;
+  const rule = new NetworkRule(route);
+  return (client: string): boolean => rule.admits(client);
 }
 
 /** Other names of issuers, such as `opaque:main`, are for the configuration alone. */

@@ -1,13 +1,29 @@
 import { z } from "zod";
+import { canonicalPath } from "../../lib/http/path/canonical-path.ts";
+import { isSafeRemoteUrl } from "../../lib/http/remote-request.ts";
 import { remoteUrl, text } from "../fields.ts";
+
+/**
+ * Whether clients and we derive the same address of the metadata from it (RFC 9728 §3.1), which stands between quotes in
+ * challenges, and a request for that address is served.
+ */
+function isResource(url: string): boolean {
+  // Refused already.
+  if (url.includes("#") || !isSafeRemoteUrl(url)) return true;
+  const { origin, pathname } = new URL(url);
+  const isPlain = !url.includes('"') && [origin, origin + pathname].includes(url);
+  return isPlain && canonicalPath(pathname)?.matchPath === pathname;
+}
 
 /** The section `metadata`: what programs read to get a token for this resource (RFC 9728). */
 export function metadataSection() {
   return z
     .strictObject({
       resource: remoteUrl()
-        // It stands between quotes in challenges.
-        .refine((url) => !/[?"\\]/.test(url), "must have no query, quotes or backslashes")
+        .refine(
+          isResource,
+          "must be written as browsers write it, without a query or quotes, and with a path that a request may have",
+        )
         .exactOptional()
         .describe(
           "Identifier of this resource, which tokens have as audience: its URL as clients write it; default: the origin that was asked for",

@@ -22,7 +22,8 @@ export abstract class TimeoutEntry {
  * enough. Starting, restarting and cancelling a timeout are a few assignments each.
  */
 export class TimeoutList {
-  readonly #ms: number;
+  /** The duration, in milliseconds. */
+  readonly ms: number;
   readonly #clock: Clock;
   #first: TimeoutEntry | undefined;
   #last: TimeoutEntry | undefined;
@@ -30,7 +31,7 @@ export class TimeoutList {
 
   /** @param ms the duration, in milliseconds. */
   constructor(ms: number, clock: Clock) {
-    this.#ms = ms;
+    this.ms = ms;
     this.#clock = clock;
   }
 
@@ -38,12 +39,12 @@ export class TimeoutList {
   start(timed: TimeoutEntry): void {
     timed.list?.cancel(timed);
     timed.list = this;
-    timed.deadline = this.#clock.monotonic() + this.#ms;
+    timed.deadline = this.#clock.monotonic() + this.ms;
     timed.previous = this.#last;
     if (this.#last === undefined) this.#first = timed;
     else this.#last.next = timed;
     this.#last = timed;
-    if (this.#timer === undefined) this.#schedule(this.#ms);
+    if (this.#timer === undefined) this.#schedule(this.ms);
   }
 
   /** Cancels a timeout of this list. */

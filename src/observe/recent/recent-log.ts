@@ -40,7 +40,7 @@ class RecentDurations {
 
   /** @param ms the duration. @param now of any clock, in whole seconds: small integers take no memory. */
   record(ms: number, now: number): void {
-    if (now >= this.#spanEnds) this.#turn(now);
+    if (!this.#isCurrent(now)) this.#turn(now);
     const exponent = ms > 0 ? Math.round(Math.log2(ms) * PER_DOUBLING) : FIRST;
     const bucket = Math.min(Math.max(exponent - FIRST, 0), BUCKETS - 1);
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
@@ -48,8 +48,13 @@ class RecentDurations {
 
   /** Returns the count of each bucket: plain data, which `addCounts` merges. */
   counts(now: number): number[] {
-    if (now >= this.#spanEnds) this.#turn(now);
+    if (!this.#isCurrent(now)) this.#turn(now);
     return Array.from(this.#counts, (count, bucket) => count + (this.#before[bucket] ?? 0));
+  }
+
+  /** A clock may be set back, too. */
+  #isCurrent(now: number): boolean {
+    return now < this.#spanEnds && now >= this.#spanEnds - SPAN;
   }
 
   #turn(now: number): void {
@@ -114,8 +119,7 @@ export class RecentLog {
     const { route, upstream, target, durationMs, upstreamMs, protocol } = outcome;
     if (protocol !== "websocket") durationsOf(this.#routes, route).record(durationMs, second);
     if (upstream === undefined || target === undefined || upstreamMs === undefined) return;
-    let targets = this.#targets.get(upstream);
-    if (targets === undefined) this.#targets.set(upstream, (targets = new Map()));
+    const targets = entryOf(this.#targets, upstream, newMap);
     durationsOf(targets, target).record(upstreamMs, second);
   }
 
@@ -176,17 +180,24 @@ export class RecentLog {
   }
 }
 
-/** Names in the configuration are few; addresses of targets may change for as long as the process lives. */
+/** Names in use are few; reloads and lookups may bring others for as long as the process lives. */
 const MOST_NAMES = 1_000;
 
-function durationsOf(all: Map<string, RecentDurations>, name: string): RecentDurations {
-  let durations = all.get(name);
-  if (durations === undefined) {
+function entryOf<Entry>(all: Map<string, Entry>, name: string, create: () => Entry): Entry {
+  let entry = all.get(name);
+  if (entry === undefined) {
     const [oldest] = all.size < MOST_NAMES ? [] : all.keys();
     if (oldest !== undefined) all.delete(oldest);
-    all.set(name, (durations = new RecentDurations()));
+    all.set(name, (entry = create()));
   }
-  return durations;
+  return entry;
+}
+
+const newMap = (): Map<string, RecentDurations> => new Map();
+const newDurations = (): RecentDurations => new RecentDurations();
+
+function durationsOf(all: Map<string, RecentDurations>, name: string): RecentDurations {
+  return entryOf(all, name, newDurations);
 }
 
 type Counts = ReadonlyMap<string, readonly number[]>;

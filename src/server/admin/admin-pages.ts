@@ -6,7 +6,7 @@ import { createNetworks, type Networks, unmapAddress } from "../../lib/http/netw
 import { failure, success } from "./state-pages.ts";
 
 /** The parts of a request that identify its sender. */
-interface RequestSource extends Pick<IncomingMessage, "method" | "headers"> {
+interface RequestSource extends Pick<IncomingMessage, "method" | "url" | "headers"> {
   readonly socket: Pick<Socket, "remoteAddress">;
 }
 
@@ -38,21 +38,30 @@ export function accessRefusal(
 
 /**
  * Whether a web page sent the request. Browsers say so in `Origin` or in `Sec-Fetch-Site` (W3C Fetch Metadata §2.3),
- * where `none` means that the user typed the address: enough to read, not to change anything. So is a link of our own page:
- * a navigation, whose answer no script gets. Command-line clients send neither.
+ * where `none` means that the user typed the address: enough to read, not to change anything. So is a link of the status page to
+ * itself. Command-line clients send neither.
  */
-function isFromWebPage({ method, headers }: RequestSource, ownHost: string): boolean {
+function isFromWebPage(source: RequestSource, ownHost: string): boolean {
+  const { method, headers } = source;
   const site = headers["sec-fetch-site"];
   if (headers.origin !== undefined) return true;
   if (site === undefined) return false;
   const isRead = method === "GET" || method === "HEAD";
-  return !isRead || !(site === "none" || isOwnLink(headers, ownHost));
+  return !isRead || !(site === "none" || isOwnLink(source, ownHost));
 }
 
-function isOwnLink(headers: RequestSource["headers"], ownHost: string): boolean {
+const STATUS_PAGE = /^\/-\/(?:\?|$)/;
+
+/**
+ * A navigation, whose answer no script gets, unless a page of the same origin opened it in a window: one that another server
+ * has left in the browser, which had this address before. From such a page the status page cuts itself off by
+ * `Cross-Origin-Opener-Policy`; others do not, so nothing may lead there.
+ */
+function isOwnLink({ url = "", headers }: RequestSource, ownHost: string): boolean {
   const [site, mode, dest] = ["site", "mode", "dest"].map((name) => headers[`sec-fetch-${name}`]);
   const isNavigation = mode === "navigate" && dest === "document";
-  return site === "same-origin" && isNavigation && isOwnName(headers.host, ownHost);
+  const isSame = site === "same-origin" && isNavigation && STATUS_PAGE.test(url);
+  return isSame && isOwnName(headers.host, ownHost);
 }
 
 /**

@@ -10,6 +10,8 @@ export interface ProtectedPath {
   readonly path: string;
   /** Whether it serves this host. */
   readonly serves: (host: string) => boolean;
+  /** Whether it serves a client of this address; undefined for everybody. */
+  readonly admits: ((client: string) => boolean) | undefined;
   readonly scopes: readonly string[];
 }
 
@@ -29,7 +31,7 @@ export interface ResourceMetadataOptions {
   readonly paths: readonly ProtectedPath[];
 }
 
-const WELL_KNOWN = "/.well-known/oauth-protected-resource";
+export const METADATA_PATH = "/.well-known/oauth-protected-resource";
 /** In seconds. It says only what the configuration says, and a reload must become known. */
 const MAX_AGE_S = 300;
 
@@ -37,7 +39,11 @@ const MAX_AGE_S = 300;
 export class ResourceMetadata {
   readonly #options: ResourceMetadataOptions;
   /** Of the configured resource. */
-  readonly #own: { readonly origin: string; readonly path: string } | undefined;
+  readonly #own:
+    | { readonly origin: string; readonly path: string; readonly paths: readonly ProtectedPath[] }
+    | undefined;
+  /** Whether caches may give to all what one got. */
+  readonly #isShared: boolean;
   /** By path. */
   readonly endpoints: ReadonlyMap<string, Endpoint>;
 
@@ -45,24 +51,29 @@ export class ResourceMetadata {
     this.#options = options;
     const { resource, paths } = options;
     if (resource !== undefined) {
-      const { origin, pathname } = new URL(resource);
-      this.#own = { origin, path: withoutSlash(pathname) };
+      const { origin, hostname, pathname } = new URL(resource);
+      const served = paths.filter(({ serves }) => serves(hostname));
+      // A proxy in front may ask by another name.
+      const known = served.length === 0 ? paths : served;
+      this.#own = { origin, path: withoutSlash(pathname), paths: known };
     }
+    // A shared cache may ignore parts of `Host`, such as the port, and knows nothing of addresses.
+    this.#isShared = this.#own?.paths.every(({ admits }) => admits === undefined) === true;
     const all = ["", this.#own?.path ?? "", ...paths.map(({ path }) => withoutSlash(path))];
     // Only a slash right behind the host is left out; some clients leave out every last one.
     this.endpoints = new Map(
       all.flatMap((path) =>
-        [path, `${path}/`].map((asked) => [WELL_KNOWN + asked, this.#endpoint(asked)] as const),
+        [path, `${path}/`].map((asked) => [METADATA_PATH + asked, this.#endpoint(asked)] as const),
       ),
     );
   }
 
   /** Returns the address of the metadata, for the challenges of a request (RFC 9728 §5.1); undefined if it names no host of ours. */
   addressFor(request: GateRequest): string | undefined {
-    if (this.#own !== undefined) return this.#own.origin + WELL_KNOWN + this.#own.path;
+    if (this.#own !== undefined) return this.#own.origin + METADATA_PATH + this.#own.path;
     const serves = this.#options.paths.some((each) => each.serves(request.host));
     const origin = serves ? originOf(request) : undefined;
-    return origin === undefined ? undefined : origin + WELL_KNOWN;
+    return origin === undefined ? undefined : origin + METADATA_PATH;
   }
 
   /** Returns the scopes to ask for, for the challenge to a caller without a valid token; undefined if none is required. */
@@ -72,9 +83,9 @@ export class ResourceMetadata {
   }
 
   /** The client chooses the host, which counts only without a configured resource. */
-  #servedPaths({ host }: GateRequest): readonly ProtectedPath[] {
-    const { paths } = this.#options;
-    return this.#own === undefined ? paths.filter(({ serves }) => serves(host)) : paths;
+  #servedPaths({ host, client }: GateRequest): readonly ProtectedPath[] {
+    const atHost = this.#own?.paths ?? this.#options.paths.filter(({ serves }) => serves(host));
+    return atHost.filter(({ admits }) => admits?.(client) !== false);
   }
 
   /** @param path of the resource, behind the well-known path. */
@@ -86,8 +97,7 @@ export class ResourceMetadata {
       auth: "none",
       answer: async ({ request, transfer }) => {
         const body = JSON.stringify(this.#documentFor(request, path));
-        // A shared cache may ignore parts of `Host`, such as the port, and serve to all what one has chosen.
-        const scope = this.#own === undefined ? "private" : "public";
+        const scope = this.#isShared ? "public" : "private";
         const headers = [
           ...["Content-Type", "application/json", "Content-Length", `${Buffer.byteLength(body)}`],
           ...["Cache-Control", `${scope}, max-age=${MAX_AGE_S}`],
@@ -103,7 +113,7 @@ export class ResourceMetadata {
     };
   }
 
-  /** @throws GateError `no_route` if nothing at this host has the path. */
+  /** @throws GateError `no_route` if nothing at this host has the path for this client. */
   #documentFor(request: GateRequest, path: string): object {
     const { resource, name, documentation, authorizationServers, methods, bound } = this.#options;
     const spelled = withoutSlash(path);

@@ -216,11 +216,14 @@ export class Exchange extends SentRequest implements AnswerHandler {
     this.#send(where === "other" ? target : undefined);
   }
 
+  /** A backend that takes everything that the client sends waits for a slow client. */
+  get waitsForBackend(): boolean {
+    return !this.#isSending || this.#slot.connection?.writableNeedDrain !== false;
+  }
+
   override onTimeout(limit: TimeoutList): void {
     const isResponse = limit === this.#limits.response;
-    // A backend that takes everything that the client sends waits for a slow client.
-    const isFed = this.#isSending && this.#slot.connection?.writableNeedDrain === false;
-    if (isResponse && isFed) return limit.start(this);
+    if (isResponse && !this.waitsForBackend) return limit.start(this);
     this.#control?.abort(new BackendFault(isResponse ? "response_timeout" : "idle_timeout"));
   }
 

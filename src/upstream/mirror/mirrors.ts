@@ -19,6 +19,7 @@ class MirroredRequest extends SentRequest implements AnswerHandler {
   readonly #upstream: Upstream;
   readonly target: Target;
   readonly sentAt: number;
+  readonly waitsForBackend = true;
   readonly #done: (result: MirrorResult) => void;
   #control: RequestControl | undefined;
   #maybeStale = false;

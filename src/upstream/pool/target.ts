@@ -59,8 +59,8 @@ export interface Target {
 export abstract class SentRequest extends TimeoutEntry {
   /** Undefined while it has no slot at a target. */
   abstract readonly target: Target | undefined;
-  /** When it was sent, in monotonic milliseconds. */
-  abstract readonly sentAt: number;
+  /** Whether it waits for its backend, not for the rest of what its client sends. */
+  abstract readonly waitsForBackend: boolean;
 }
 
 /**

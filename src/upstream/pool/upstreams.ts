@@ -225,7 +225,7 @@ export class Upstream {
   get targets(): TargetState[] {
     const { protocol = "http1" } = this.options;
     const now = this.#clock.monotonic();
-    const oldest = this.#oldestSent();
+    const oldest = this.#oldestWaiting();
     return this.#group.targets.map((target) => ({
       upstream: this.name,
       protocol,
@@ -233,14 +233,18 @@ export class Upstream {
     }));
   }
 
-  /** When the oldest request that waits for its answer was sent to each target, in monotonic milliseconds. */
-  #oldestSent(): ReadonlyMap<Target, number> {
+  /**
+   * Since when the oldest request waits for its answer from each target, in monotonic milliseconds: since its last byte was
+   * sent, or an interim response came.
+   */
+  #oldestWaiting(): ReadonlyMap<Target, number> {
     const oldest = new Map<Target, number>();
     for (const { response } of this.#limits.values()) {
       for (const sent of response.entries()) {
         if (!(sent instanceof SentRequest) || sent.target === undefined) continue;
+        if (!sent.waitsForBackend) continue;
         const other = oldest.get(sent.target) ?? Infinity;
-        oldest.set(sent.target, Math.min(sent.sentAt, other));
+        oldest.set(sent.target, Math.min(sent.deadline - response.ms, other));
       }
     }
     return oldest;
@@ -249,7 +253,7 @@ export class Upstream {
   /** Reports targets that have answered nothing for a quarter of the response timeout, and those that answer again. */
   #watchSilence(): void {
     const now = this.#clock.monotonic();
-    const oldest = this.#oldestSent();
+    const oldest = this.#oldestWaiting();
     for (const target of this.#group.targets) {
       const { address, answeredAt, silentAt } = target;
       if (silentAt === undefined) {

@@ -52,6 +52,10 @@ describe.concurrent("a worker that hangs", () => {
     expect(answered).toBeGreaterThanOrEqual(10);
     expect([before.value("sallyport_workers"), await alive(gate)]).toEqual([2, 2]);
     await misbehave(gate, "hang");
+    // By default, the kubelet waits for a second.
+    const probed = performance.now();
+    expect((await page(gate, "/readyz")).status).toBe(200);
+    expect(performance.now() - probed).toBeLessThan(950);
     const asked = performance.now();
     expect((await scrape(gate)).sum("sallyport_http_requests_total", 'code="200"')).toBe(answered);
     expect(performance.now() - asked).toBeLessThan(5_000);
