@@ -10,10 +10,10 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 58_150,
+  lines: 58_280,
   files: 370,
   filesUnder40Lines: 41,
-  namesUsedByOneFile: 656,
+  namesUsedByOneFile: 666,
 };
 
 /** Without what is generated: nobody writes or reads it. */
