@@ -1,10 +1,12 @@
 /** The status page in a browser: light, dark and narrow, without scripts, and with hostile requests on it. */
+import { createServer } from "node:http";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { mkdir, writeFile } from "node:fs/promises";
 import { beforeAll, afterAll, expect, it } from "vitest";
 import { ask, askLogin } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
+import { listening } from "../support/listening.ts";
 import { missing } from "../support/program.ts";
 import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { type Appearance, type Browser, type Shot, startBrowser } from "./browser.ts";
@@ -122,5 +124,35 @@ it.skipIf(reason !== undefined)(
     }
     expect(brightness[0]).toBeGreaterThan(200);
     expect(brightness[1]).toBeLessThan(80);
+  },
+);
+
+it.each(["unsafe-none", "same-origin", "noopener-allow-popups"])(
+  "is not readable for a page with the opener policy %s that another server left at its address",
+  { timeout: 60_000 },
+  async (policy) => {
+    await using hostile = await startBrowser("--disable-popup-blocking");
+    let port = 0;
+    {
+      const fields = { "cross-origin-opener-policy": policy, "content-type": "text/html" };
+      await using server = await listening(
+        createServer((_, response) => response.writeHead(200, fields).end("<p>left</p>")),
+      );
+      port = server.port;
+      await hostile.open(`http://127.0.0.1:${port}/`);
+    }
+    const config = { admin: { listen: `127.0.0.1:${port}` } };
+    await using gate = await startSallyport({ withoutToken: true, target: backend.url, config });
+    expect(gate.adminPort).toBe(port);
+    for (const path of ["/-/", "/-/config", "/-/status"]) {
+      const read = `new Promise((done) => {
+        const opened = window.open("${path}");
+        setTimeout(() => {
+          try { done(opened.document.body.innerText); } catch (error) { done(String(error)); }
+        }, 1000);
+      })`;
+      const found = await hostile.evaluate(read);
+      expect(found).toMatch(/SecurityError|A web page may not ask/);
+    }
   },
 );

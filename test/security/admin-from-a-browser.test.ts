@@ -108,7 +108,7 @@ describe("a page that another server left at the same address", () => {
   it("loses the window that shows the status page, whose own links work", async () => {
     const last = await asked("GET /-/", here(), "Sec-Fetch-Site: same-origin", ...opened);
     expect(last.status).toBe(200);
-    expect(last.header("cross-origin-opener-policy")).toBe("same-origin");
+    expect(last.header("cross-origin-opener-policy")).toBe("noopener-allow-popups");
   });
 });
 

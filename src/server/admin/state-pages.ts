@@ -210,7 +210,8 @@ export function statusPages(collect: () => Promise<Status>): AdminPage[] {
         body: renderStatus(await read(), query.has("refresh")),
         headers: {
           "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-          "Cross-Origin-Opener-Policy": "same-origin",
+          // `same-origin` would let in a page of the same policy that another server has left at this address.
+          "Cross-Origin-Opener-Policy": "noopener-allow-popups",
           "Cross-Origin-Resource-Policy": "same-origin",
           "Referrer-Policy": "no-referrer",
           "X-Frame-Options": "DENY",
