@@ -110,7 +110,8 @@ function boundTokensIn(configuration: Configuration): Readonly<Record<string, un
     dpop_signing_alg_values_supported: ASYMMETRIC_ALGORITHMS,
     // A certificate would do as well.
     dpop_bound_access_tokens_required:
-      !hasCertificates && (isRequired || needed.every(({ require }) => require?.proof === true)),
+      !hasCertificates &&
+      (isRequired || (needed.length > 0 && needed.every(({ require }) => require?.proof === true))),
     tls_client_certificate_bound_access_tokens: hasCertificates,
   };
 }
