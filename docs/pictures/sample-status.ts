@@ -1,5 +1,5 @@
 import type { RecentMinute } from "../../src/core/recent.ts";
-import type { Status, StatusRefusal, StatusRoute } from "../../src/core/status.ts";
+import type { Dependency, Status, StatusRefusal, StatusRoute } from "../../src/core/status.ts";
 
 const NOW = Date.UTC(2026, 10, 22, 10, 0, 0);
 const MINUTE_MS = 60_000;
@@ -49,6 +49,16 @@ function route(name: string, path: string, access: string, ...counts: number[]):
 function target(address: string, reachable: boolean, state: string, oldestMs = 0) {
   const latency = reachable ? { p50: 3.4, p99: 27 } : { p50: undefined, p99: undefined };
   return { address, reachable, state, oldestMs, latency };
+}
+
+function dependency(
+  kind: Dependency["kind"],
+  name: string,
+  state: Dependency["state"],
+  words: string,
+  forMs?: number,
+): Dependency {
+  return { kind, name, state, words, since: forMs === undefined ? undefined : NOW - forMs };
 }
 
 function refusal(index: number, changes: Partial<StatusRefusal>): StatusRefusal {
@@ -130,15 +140,12 @@ export const SAMPLE_STATUS: Status = {
       ...{ file: "2026-08-24.pem", madeAt: NOW - 90 * DAY_MS, verifiesUntil: NOW + 6 * DAY_MS },
     },
   ],
-  issuers: [
-    {
-      issuer: "https://id.example.com",
-      usable: true,
-      keys: 3,
-      readAt: NOW - 251_000,
-      stale: false,
-    },
-    { issuer: "https://old.example.com", usable: false, keys: 0, readAt: undefined, stale: false },
+  dependencies: [
+    dependency("user store", "ldap", "good", "answers"),
+    dependency("state server", "redis", "bad", "unavailable", 95_000),
+    dependency("key set", "https://id.example.com", "good", "3 keys, 4m11s old"),
+    dependency("files", "configuration and the files that it names", "good", "in force"),
+    dependency("certificate", "served", "warn", "ends in 6d"),
   ],
   reload: {
     ...{ at: NOW - 42 * MINUTE_MS, successful: true, files: [CONFIG], problems: [] },
@@ -156,9 +163,6 @@ export const SAMPLE_STATUS: Status = {
     ],
   },
   minutes: Array.from({ length: 30 }, (_, index) => minuteOf(index)),
-  remoteChecks: [],
-  keyStores: [],
-  providers: [],
   refusals: [
     refusal(0, {}),
     refusal(1, { path: "/api/orders", method: "POST", status: 403, reason: "forbidden" }),

@@ -93,7 +93,15 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
     ),
     revokedPage((caller) => parts.revoking.list.covering(caller)),
     revokePage((query, by) => service.revoke(query, by)),
-    ...probePages({ started, livenessFailures: () => service.failures(), checks: probing.checks }),
+    ...probePages({
+      started,
+      livenessFailures: () => service.failures(),
+      checks: probing.checks,
+      dependencies: async () => {
+        const { dependenciesOf } = await import("./status/dependencies.ts");
+        return dependenciesOf(service, subject.reloads);
+      },
+    }),
     ...drainPages({ state: () => service.state, begin }),
   ];
 }

@@ -28,23 +28,22 @@ export interface NamedStore {
 }
 
 /**
- * Creates a check of whether user stores on other machines are available.
- * @returns a function that resolves within a second, whatever the stores do, and never rejects; undefined if all
- * stores are local.
+ * Creates a function that asks the user stores on other machines whether they are available. It resolves within a second,
+ * whatever they do, and never rejects.
  */
 function createStoreCheck(
   stores: () => readonly NamedStore[],
   clock: Clock,
-): () => Promise<ReadinessCheck | undefined> {
-  const flights = new SingleFlight<ReadinessCheck | undefined>();
-  let known: ReadinessCheck | undefined;
+): () => Promise<readonly StoreState[]> {
+  const flights = new SingleFlight<readonly StoreState[]>();
+  let known: readonly StoreState[] = [];
   let until = Number.NEGATIVE_INFINITY;
 
-  async function check(): Promise<ReadinessCheck | undefined> {
+  async function check(): Promise<readonly StoreState[]> {
     const examined = stores().flatMap(
       ({ name, store }) => store.examine?.(EXAMINE_MS).then(named(name)) ?? [],
     );
-    known = checkOf(await Promise.all(examined));
+    known = await Promise.all(examined);
     until = clock.monotonic() + CACHE_MS;
     return known;
   }
@@ -53,7 +52,7 @@ function createStoreCheck(
     clock.monotonic() < until ? known : withTimeout(flights.run("check", check), 1_000, TIMED_OUT);
 }
 
-const TIMED_OUT: ReadinessCheck = { name: "users", passed: false, state: LATE };
+const TIMED_OUT: readonly StoreState[] = [{ name: "users", problem: LATE }];
 
 interface StoreState {
   readonly name: string;
@@ -64,19 +63,19 @@ function named(name: string): (problem: string | undefined) => StoreState {
   return (problem) => ({ name, problem });
 }
 
-function checkOf(states: readonly StoreState[]): ReadinessCheck | undefined {
-  if (states.length === 0) return undefined;
-  return {
-    name: "users",
-    passed: states.every(({ problem }) => problem === undefined),
-    state: states.map(({ name, problem }) => `${name} ${problem ?? "ok"}`).join(", "),
-  };
+function checkOf(states: readonly StoreState[]): ReadinessCheck[] {
+  if (states.length === 0) return [];
+  const passed = states.every(({ problem }) => problem === undefined);
+  const state = states.map(({ name, problem }) => `${name} ${problem ?? "ok"}`).join(", ");
+  return [{ name: "users", passed, state }];
 }
 
 /** Health checks that depend on the configuration in force. */
 export interface Probing {
   /** The readiness checks. Backends are probed only on request. */
   readonly checks: () => Promise<readonly ReadinessCheck[]>;
+  /** The user stores on other machines, and what is wrong with each; undefined for nothing. */
+  readonly stores: () => Promise<readonly StoreState[]>;
   /** Returns the pages of the admin listener that are forwarded to backends. */
   probePages(): readonly AdminPage[];
   /** Prepares another configuration. */
@@ -134,10 +133,11 @@ export function createProbing(
         ...checks,
         ...(trusted.length === 0 ? [] : [issuersCheck(trusted, ownTokens && ownKeys())]),
         ...(found === undefined ? [] : [upstreamsCheck(found, ready?.upstreams)]),
-        ...(users === undefined ? [] : [users]),
+        ...(users === undefined ? [] : checkOf(users)),
         ...choice,
       ];
     },
+    stores: askable,
     probePages: () => current.pages,
     prepare(changed) {
       const next = wantedBy(changed, clock);

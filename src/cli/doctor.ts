@@ -21,7 +21,7 @@ import {
   warning,
 } from "./doctor/finding.ts";
 import { checkProviders, checkRemoteChecks } from "./doctor/remote-service-checks.ts";
-import { checkDecisions, checkListeners } from "./doctor/listeners.ts";
+import { checkDecisions, checkListeners, checkRunning } from "./doctor/listeners.ts";
 import { checkUpstreams } from "./doctor/upstream-check.ts";
 import { checkKeyStores, checkUserStores, storeHint } from "./doctor/user-stores.ts";
 import { formatFrom, type Marks, marksFor } from "./terminal/format.ts";
@@ -222,6 +222,7 @@ ${CONFIGURATION_HELP}
 /** What `check` leaves out, by the name of its group. All run at the same time; a group without findings is not shown. */
 const EXAMINATIONS: Readonly<Record<string, (examined: Examined) => Promise<Finding[]>>> = {
   listeners: checkListeners,
+  "the running proxy": checkRunning,
   decisions: checkDecisions,
   upstreams: checkUpstreams,
   "trusted key sets": checkKeySets,

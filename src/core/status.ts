@@ -1,5 +1,4 @@
 import type { Explanation } from "./explanation.ts";
-import type { RemoteCheckName } from "./remote-check.ts";
 import type { RecentMinute, RecentRefusal } from "./recent.ts";
 import type { ConfigProblem } from "./config-problem.ts";
 
@@ -26,10 +25,7 @@ export interface Status {
   /** Undefined without TLS. */
   readonly certificate: StatusCertificate | undefined;
   readonly keys: readonly StatusKey[];
-  readonly issuers: readonly StatusIssuer[];
-  readonly providers: readonly StatusProvider[];
-  readonly remoteChecks: readonly StatusRemoteCheck[];
-  readonly keyStores: readonly StatusKeyStore[];
+  readonly dependencies: readonly Dependency[];
   /** The last reload; undefined if there was none. */
   readonly reload: StatusReload | undefined;
   readonly configuration: StatusConfiguration;
@@ -110,28 +106,25 @@ interface StatusKey {
   readonly verifiesUntil: number | undefined;
 }
 
-interface StatusIssuer extends Omit<IssuerState, "fetches"> {
-  /** Whether the keys are older than they should be, because fetches fail. */
-  readonly stale: boolean;
-}
-
-/** A provider at which people sign in, and what became of them since the start. */
-interface StatusProvider {
+/** Something that Sallyport depends on, and how it is. */
+export interface Dependency {
+  readonly kind:
+    | "user store"
+    | "state server"
+    | "key set"
+    | "remote check"
+    | "sign-in provider"
+    | "API keys"
+    | "files"
+    | "log"
+    | "certificate"
+    | "signing key";
   readonly name: string;
-  readonly issuer: string;
-  /** Whether its last answer could not be used. */
-  readonly failing: boolean;
-  readonly signedIn: number;
-  readonly refused: number;
-  readonly failed: number;
-}
-
-/** A server that is asked about tokens or requests. */
-interface StatusRemoteCheck extends RemoteCheckName {
-  /** Since when it cannot be asked; undefined if it answers, or was not asked for a while. */
-  readonly failingSince: number | undefined;
-  /** Whether earlier answers have counted since. */
-  readonly stale: boolean;
+  readonly state: "good" | "warn" | "bad";
+  /** `answers`, `2 keys`, `ends in 12d`. */
+  readonly words: string;
+  /** Since when it is not good, in milliseconds since the epoch; undefined if it is, or if that is unknown. */
+  readonly since: number | undefined;
 }
 
 /** A store of API keys. */
@@ -184,6 +177,8 @@ export interface IssuerState {
     readonly fetchedAt: number | undefined;
     /** Whether the keys are older than they should be, because fetches fail. */
     readonly stale: boolean;
+    /** Since when fetches fail; undefined if the last one did not. */
+    readonly failingSince: number | undefined;
     readonly succeeded: number;
     readonly failed: number;
   };

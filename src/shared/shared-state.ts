@@ -219,6 +219,11 @@ export class SharedState {
     return this.#commands !== undefined;
   }
 
+  /** Since when it cannot be used, in milliseconds since the epoch; undefined if it can. */
+  get failingSince(): number | undefined {
+    return this.#outage.since;
+  }
+
   /** The number of login attempts that were not published to other replicas. */
   get lost(): number {
     return this.#outbox.lost;

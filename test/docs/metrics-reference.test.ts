@@ -32,7 +32,7 @@ beforeAll(async () => {
     { of: "upstream_certificate", upstream: "app", notAfter: 1 },
     { of: "upstream_ca", upstream: "app", notAfter: 1 },
   ];
-  const fetches = { fetchedAt: 1, stale: false, succeeded: 1, failed: 1 };
+  const fetches = { fetchedAt: 1, stale: false, failingSince: undefined, succeeded: 1, failed: 1 };
   const usable = { usable: true, keys: 1, readAt: 1 };
   metrics.gauges.issuers = () => [{ issuer: "https://id.example.com", ...usable, fetches }];
   metrics.gauges.keyStores = () => [{ name: "postgres", keys: 1, failingSince: undefined }];

@@ -34,34 +34,35 @@ it.each([1, 2])("with %i workers", async (workers) => {
   const admin = { port: gate.adminPort };
   const shown = async () => {
     const { body } = await ask(admin, "/-/status");
-    return (JSON.parse(body) as Status).remoteChecks;
+    const { dependencies } = JSON.parse(body) as Status;
+    return dependencies.find(({ kind }) => kind === "remote check");
   };
-  const check = { kind: "introspection", name: "opaque" };
+  const check = { kind: "remote check", name: "opaque (introspection)" };
   // Each thread asks for itself.
   for (let asked = 0; asked < 20; asked += 1) expect(await status("opaque")).toBe(200);
-  expect(await shown()).toEqual([{ ...check, stale: false }]);
+  expect(await shown()).toEqual({ ...check, state: "good", words: "no failure" });
 
   reply = { status: 500 };
   const began = Date.now();
   await until(async () => {
     expect(await status("opaque")).toBe(200);
-    return (await shown())[0]?.stale === true;
+    return (await shown())?.words === "unavailable, earlier answers are used";
   });
   expect([await status("opaque"), await status("new")]).toEqual([200, 503]);
-  const [outage] = await shown();
-  expect(outage).toMatchObject({ ...check, stale: true });
-  expect(outage?.failingSince).toBeGreaterThanOrEqual(began);
-  expect(outage?.failingSince).toBeLessThanOrEqual(Date.now());
+  const outage = await shown();
+  expect(outage).toMatchObject({ ...check, state: "bad" });
+  expect(outage?.since).toBeGreaterThanOrEqual(began);
+  expect(outage?.since).toBeLessThanOrEqual(Date.now());
   const page = (await ask(admin, "/-/", { headers: { accept: "text/html" } })).body;
-  expect(page).toContain("fails for ");
+  expect(page).toContain("unavailable, earlier answers are used");
   const top = await command(["top", "--url", `http://127.0.0.1:${gate.adminPort}`, "--once"]);
-  expect(top.out).toMatch(/opaque +introspection +fails for .* used/);
+  expect(top.out).toMatch(/remote check +opaque \(introspection\) +unavailable, earlier/);
   const counted = (await scrape(gate)).sum("sallyport_remote_checks_total", 'result="stale"');
   expect(counted).toBeGreaterThan(0);
 
   reply = YES;
   await until(async () => {
     await status("opaque");
-    return (await shown())[0]?.failingSince === undefined;
+    return (await shown())?.state === "good";
   });
 });

@@ -95,8 +95,11 @@ describe.skipIf(postgresMissing !== undefined)(`PostgreSQL ${postgresMissing ?? 
       expect(await get("nonsense")).toBe(401);
       expect(gate.log().filter(({ msg }) => String(msg).startsWith("API keys"))).toHaveLength(1);
       const page = await ask({ port: gate.adminPort }, "/-/status");
-      const { keyStores } = JSON.parse(page.body);
-      expect(keyStores).toEqual([{ name: "postgres", failingSince: expect.any(Number) }]);
+      const row = { kind: "API keys", name: "postgres", state: "bad", words: "never read" };
+      expect(JSON.parse(page.body).dependencies).toContainEqual({
+        ...row,
+        since: expect.any(Number),
+      });
       await server.start();
       await until(async () => (await get(ci.key)) === THROUGH);
       expect(await get(newApiKey("nobody").key)).toBe(401);

@@ -63,7 +63,12 @@ describe("the admin listener", () => {
       ...{ host: OWN, port: 0, allow: createNetworks([OWN]), log: recordedLog() },
       nextId: createResponseIds(0),
       pages: [
-        ...probePages({ started: () => true, livenessFailures: () => [], checks: () => [] }),
+        ...probePages({
+          started: () => true,
+          livenessFailures: () => [],
+          checks: () => [],
+          dependencies: async () => [],
+        }),
         { path: "/held", method: "GET", audience: "everybody", answer: () => never.promise },
       ],
     });

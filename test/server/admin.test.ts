@@ -34,7 +34,12 @@ async function admin(changes: Changes = {}): Promise<Admin> {
     port: 0,
     pages: [
       metricsPage(metricsText, "text/plain; version=0.0.4; charset=utf-8"),
-      ...probePages({ livenessFailures: () => [], started: begun, checks: ready }),
+      ...probePages({
+        livenessFailures: () => [],
+        started: begun,
+        checks: ready,
+        dependencies: async () => [],
+      }),
       ...pages,
     ],
     allow: createNetworks(["127.0.0.0/8", "::1"]),

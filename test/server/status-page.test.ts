@@ -82,19 +82,33 @@ it("has every section, and omits empty ones", () => {
   const page = renderStatus(SAMPLE_STATUS);
   const ids = [...page.matchAll(/<section id="([a-z]+)"/g)].map(([, id]) => id);
   expect(ids).toEqual([
-    ...["reasons", "logins", "routes", "upstreams", "keys", "issuers", "refusals", "reload"],
+    ...["reasons", "logins", "routes", "upstreams", "dependencies", "keys", "refusals", "reload"],
     "configuration",
   ]);
-  for (const text of ["3d 4h", "1,284,907", "ECONNREFUSED", "never read", "in 6d", "1 more with"]) {
+  for (const text of [
+    "3d 4h",
+    "1,284,907",
+    "ECONNREFUSED",
+    "1 of 5 fail",
+    "1m 35s",
+    "in 6d",
+    "1 more with",
+  ]) {
     expect(page).toContain(text);
   }
   const small = renderStatus({
-    ...{ ...SAMPLE_STATUS, issuers: [], reload: undefined, certificate: undefined, refusals: [] },
+    ...{
+      ...SAMPLE_STATUS,
+      dependencies: [],
+      reload: undefined,
+      certificate: undefined,
+      refusals: [],
+    },
     minutes: SAMPLE_STATUS.minutes.map(({ at }) => ({ at, logins: {}, refusals: {} })),
     workers: { count: 2, alive: 2, answered: 1 },
     ...{ ready: false, checks: [{ name: "upstreams", passed: false, state: "app ECONNREFUSED" }] },
   });
-  expect(small).not.toMatch(/id="(?:issuers|reload)"/);
+  expect(small).not.toMatch(/id="(?:dependencies|reload)"/);
   for (const text of ["nobody logged in", "nothing was refused", "1 did not answer"]) {
     expect(small).toContain(text);
   }

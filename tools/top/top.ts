@@ -65,16 +65,16 @@ const STYLES = {
 /** Renders a status as lines. Rates are computed from `before`, an earlier status; without it, none are shown. */
 export function statusLines(status: Status, before: Status | undefined, options: ScreenOptions) {
   const sections = sectionsOf(status, before);
-  const { routes, upstreams, logins, reasons, keys, issuers, refusals } = sections;
-  const { remoteChecks, keyStores, providers } = sections;
-  const optional = [remoteChecks, keyStores, providers].filter((each) => each !== undefined);
+  const { routes, upstreams, dependencies, logins, reasons, keys, refusals } = sections;
   const blocks = [
     headLines(status, before),
     tableLines(routes.content),
     tableLines(upstreams.content),
+    tableLines(dependencies.content),
     tableLines(bars(logins, options.unicode)),
     tableLines(bars(reasons, options.unicode)),
-    ...[keys, issuers, ...optional, refusals].map(({ content }) => tableLines(content)),
+    tableLines(keys.content),
+    tableLines(refusals.content),
   ].filter((lines) => lines.length > 0);
   return blocks
     .flatMap((lines, index) => (index === 0 ? lines : [[], ...lines]))

@@ -14,14 +14,12 @@ import type {
   StatusReload,
 } from "../../core/status.ts";
 import type { RecentDurationCounts, RecentRefusal } from "../../core/recent.ts";
-import type { RemoteOutage } from "../../core/remote-check.ts";
 import { mergeEvents, quantileOf } from "../../observe/recent/recent-log.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
 import type { LastReload, Reloader } from "../reload/reloader.ts";
 import type { Service } from "../service.ts";
-import { mergeIssuers } from "../threads/thread-queries.ts";
+import { dependenciesOf } from "./dependencies.ts";
 import { routesOf, workersOf } from "../gate/from-configuration.ts";
-import { checksIn, SIGN_IN } from "../gate/remote-checks.ts";
 import type { MetricObjects } from "../../observe/metrics/series.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import { shellWord } from "../../lib/text/printable.ts";
@@ -281,12 +279,12 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
   const { configuration, certificate, parts } = service;
   const { keys, assertionKeys, traffic, options } = parts;
   const now = options.clock.now();
-  const [counted, threads, checks, targets, outages] = await Promise.all([
+  const [counted, threads, checks, targets, dependencies] = await Promise.all([
     countedBy(service),
     threadsOf(service),
     service.probing.checks(),
     traffic.collect("targets"),
-    traffic.collect("outages"),
+    dependenciesOf(service, sources.reloads),
   ]);
   const upstreams = await upstreamsIn(configuration, counted, targets, threads.events.durations);
   const count = workersOf(configuration);
@@ -315,38 +313,12 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
     routes: routesIn(configuration, counted, threads.events.durations),
     certificate: certificateIn(certificate),
     keys: [...keysIn(keys.ring, "tokens", now), ...keysIn(assertionKeys.ring, "assertions", now)],
-    issuers: threads.issuers.map(({ fetches, ...issuer }) => {
-      return { ...issuer, stale: fetches?.stale === true };
-    }),
-    providers: parts.signIns.providers().map(({ name, ...provider }) => {
-      const results = (result: string): number =>
-        counted("remote_checks_total", { kind: SIGN_IN, name, result });
-      return {
-        ...provider,
-        name,
-        signedIn: results("allowed"),
-        refused: results("denied"),
-        failed: results("unavailable"),
-      };
-    }),
-    remoteChecks: remoteChecksIn(configuration, outages),
-    keyStores: parts.keyStores.states(),
+    dependencies,
     reload: reloadIn(sources.reloading?.lastReload(), sources.reloads),
     configuration: configurationIn(sources),
     minutes: threads.events.minutes,
     refusals: await explainRefusals(threads.events.refusals, configuration, explain),
   };
-}
-
-function remoteChecksIn(
-  configuration: Configuration,
-  outages: readonly RemoteOutage[],
-): Status["remoteChecks"] {
-  const asked = checksIn(configuration).filter(({ kind }) => kind !== SIGN_IN);
-  return asked.map((check) => {
-    const outage = outages.find(({ kind, name }) => kind === check.kind && name === check.name);
-    return { ...check, failingSince: outage?.since, stale: outage?.stale === true };
-  });
 }
 
 async function countedBy({ parts }: Service): Promise<Counted> {
@@ -355,17 +327,13 @@ async function countedBy({ parts }: Service): Promise<Counted> {
   return countedIn(await (threads?.metricObjects(metrics) ?? metrics.json()));
 }
 
-/** Merges the recent events and the issuers of all threads that answer. */
+/** Merges the recent events of all threads that answer. */
 async function threadsOf({ parts }: Service) {
   const own = parts.observation.recent.events();
-  const { threads, traffic } = parts;
-  if (threads === undefined) return { answered: 1, events: own, issuers: traffic.issuers() };
+  const { threads } = parts;
+  if (threads === undefined) return { answered: 1, events: own };
   const answers = (await threads.recent()).filter((answer) => answer !== undefined);
-  return {
-    answered: answers.length,
-    events: mergeEvents([own, ...answers.map(({ events }) => events)]),
-    issuers: mergeIssuers(answers.map(({ issuers }) => issuers)),
-  };
+  return { answered: answers.length, events: mergeEvents([own, ...answers]) };
 }
 
 function configurationIn({ reloading, effective }: StatusSources): StatusConfiguration {

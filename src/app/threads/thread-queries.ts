@@ -4,11 +4,13 @@ import type { RemoteOutage } from "../../core/remote-check.ts";
 import { mergeOutages, type RemoteOutages } from "../gate/remote-checks.ts";
 import { keysOf } from "../../lib/keys-of.ts";
 import type { IssuerState } from "../../core/status.ts";
+import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 
 /** The parts of a thread that queries look at. */
 interface QueriedThread {
   readonly generations: Generations;
   readonly outages: RemoteOutages;
+  readonly trustedKeys: Pick<TrustedKeys, "states">;
 }
 
 /** A query that every thread answers. Answers are plain data, since they pass between threads. */
@@ -37,6 +39,11 @@ const QUERIES = {
   outages: query<readonly RemoteOutage[]>({
     answer: ({ outages }) => outages.list(),
     merge: mergeOutages,
+  }),
+  /** The trusted issuers. */
+  issuers: query<readonly IssuerState[]>({
+    answer: ({ trustedKeys }) => trustedKeys.states(),
+    merge: mergeIssuers,
   }),
 } as const;
 
@@ -108,9 +115,7 @@ export function mergeIssuers(ofThreads: readonly (readonly IssuerState[])[]): Is
     const { fetches = state.fetches } = other;
     worst.set(state.issuer, {
       issuer: state.issuer,
-      ...(fetches && {
-        fetches: { ...fetches, stale: fetches.stale || state.fetches?.stale === true },
-      }),
+      ...(fetches && { fetches: worse(fetches, state.fetches ?? fetches) }),
       usable: state.usable && other.usable,
       keys: Math.min(state.keys, other.keys),
       readAt: earlier(state.readAt, other.readAt),
@@ -118,6 +123,14 @@ export function mergeIssuers(ofThreads: readonly (readonly IssuerState[])[]): Is
   }
   return [...worst.values()];
 }
+
+function worse(one: Fetches, other: Fetches): Fetches {
+  const since = [one, other].flatMap(({ failingSince }) => failingSince ?? []);
+  const failingSince = since.length === 0 ? undefined : Math.min(...since);
+  return { ...one, stale: one.stale || other.stale, failingSince };
+}
+
+type Fetches = NonNullable<IssuerState["fetches"]>;
 
 /** Returns the earlier of two times, or undefined if either is undefined, which means never. */
 function earlier(a: number | undefined, b: number | undefined): number | undefined {

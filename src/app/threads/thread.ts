@@ -129,12 +129,6 @@ export type MainApi = {
   readonly log: (lines: readonly string[], bytes: number) => void;
 };
 
-/** The recent events of a thread, and the state of its trusted issuers. */
-export interface ThreadRecent {
-  readonly events: RecentEvents;
-  readonly issuers: readonly IssuerState[];
-}
-
 /** The functions of a traffic thread. */
 export type ThreadApi = ReturnType<typeof threadApi>;
 
@@ -222,10 +216,7 @@ function threadApi(parts: ThreadParts) {
     scrape: (): Promise<readonly object[]> => metrics.json(),
     collect: async (name: QueryName): Promise<PostedAnswer> =>
       posted(name, await (await traffic).collect(name)),
-    recent: async (): Promise<ThreadRecent> => ({
-      events: parts.recent.events(),
-      issuers: (await traffic).issuers(),
-    }),
+    recent: (): RecentEvents => parts.recent.events(),
     /** Must be the last call. Also returns the metrics, which cannot be fetched afterwards. */
     async drain(): Promise<{ readonly finished: boolean; readonly metrics: readonly object[] }> {
       const finished = await (await traffic).drain();

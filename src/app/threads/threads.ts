@@ -12,7 +12,7 @@ import { openDryRunGate } from "../explanation/dry-run-gate.ts";
 import { logBacklogMemory } from "./log-backlog.ts";
 import { prepareAll } from "../reload/reloader.ts";
 import { collectStart, keepThreadsSmall } from "./thread-memory.ts";
-import type { ThreadRecent } from "./thread.ts";
+import type { RecentEvents } from "../../core/recent.ts";
 import { mergeAnswers, mergeIssuers } from "./thread-queries.ts";
 import { TrafficThread } from "./traffic-thread.ts";
 import type { Traffic, TrafficChange, TrafficOptions } from "../traffic.ts";
@@ -28,7 +28,7 @@ export interface Threads extends Traffic {
   /** Returns the number of threads that serve clients. */
   alive(): number;
   /** Returns the recent events of each thread; undefined for a thread that does not answer. */
-  recent(): Promise<readonly (ThreadRecent | undefined)[]>;
+  recent(): Promise<readonly (RecentEvents | undefined)[]>;
   /** Returns the metrics of this thread and all others together, as objects. */
   metricObjects(own: Metrics): Promise<MetricObjects>;
   /** Returns the permanent failures of threads. */

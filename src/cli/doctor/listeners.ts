@@ -6,7 +6,10 @@ import { text } from "node:stream/consumers";
 import { errorRow } from "../../core/request/errors.ts";
 import { bad, type Examined, type Finding, good, skipped, warning } from "./finding.ts";
 import { get } from "../../lib/http/node-http.ts";
+import type { Dependency } from "../../core/status.ts";
 import { remoteFailure } from "../../lib/text/error-code.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
+import { askAdmin, configuredUrl, membersIn } from "../admin-address.ts";
 
 interface ListenAddress {
   readonly host: string;
@@ -125,6 +128,32 @@ export async function checkListeners({ snapshot, timeoutMs }: Examined): Promise
       : portFinding("admin.listen", adminPlace, other, main),
     readyFinding(ready),
   ];
+}
+
+/** Says what a running Sallyport depends on that fails: the rows of its status page. */
+export async function checkRunning({ snapshot, timeoutMs }: Examined): Promise<Finding[]> {
+  const url = configuredUrl(snapshot.configuration, "/-/status");
+  if (url === undefined || url.port === "0") return [];
+  try {
+    const { dependencies } = await membersIn(await askAdmin(url, { timeoutMs, late: "no answer" }));
+    const rows = Array.isArray(dependencies) ? dependencies.filter(isDependency) : [];
+    const ill = rows.filter(({ state }) => state !== "good");
+    if (ill.length === 0)
+      return rows.length === 0 ? [] : [good("everything that it depends on works")];
+    return ill.map(({ kind, name, state, words }) =>
+      (state === "bad" ? bad : warning)(`${kind} ${name}: ${words}`, "its log says why"),
+    );
+  } catch {
+    // It does not run, which the listeners have said.
+    return [];
+  }
+}
+
+function isDependency(row: unknown): row is Dependency {
+  return (
+    isJsonObject(row) &&
+    ["kind", "name", "state", "words"].every((key) => typeof row[key] === "string")
+  );
 }
 
 /**

@@ -6,7 +6,8 @@ import {
   PLAIN_TEXT,
 } from "../../core/admin-page.ts";
 import { describeProblem } from "../../core/config-problem.ts";
-import type { ReloadResult, Status, StatusConfiguration } from "../../core/status.ts";
+import type { Dependency, ReloadResult, Status, StatusConfiguration } from "../../core/status.ts";
+import { withTimeout } from "../../lib/async/with-timeout.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 
@@ -132,13 +133,21 @@ export interface ProbeSources {
   /** Failures that only a restart of the process can repair. */
   readonly livenessFailures: () => readonly string[];
   readonly checks: () => readonly ReadinessCheck[] | Promise<readonly ReadinessCheck[]>;
+  /** What `/readyz?verbose` adds. It does not decide. */
+  readonly dependencies: () => Promise<readonly Dependency[]>;
 }
 
 /**
  * `/livez`, `/startupz` and `/readyz` for Kubernetes. `?verbose` lists the checks; `/readyz?exclude=NAME` skips one.
  * An unknown name has no effect but is reported, the way the Kubernetes API server does (apiserver/pkg/server/healthz).
  */
-export function probePages({ started, livenessFailures, checks }: ProbeSources): AdminPage[] {
+export function probePages({
+  started,
+  livenessFailures,
+  checks,
+  dependencies,
+}: ProbeSources): AdminPage[] {
+  const flights = new SingleFlight<readonly Dependency[]>();
   return [
     page("/livez", () => {
       const found = livenessFailures();
@@ -152,16 +161,31 @@ export function probePages({ started, livenessFailures, checks }: ProbeSources):
     }),
     page("/readyz", async ({ query }) => {
       const excluded = query.getAll("exclude");
-      const all = await checks();
+      const [all, more] = await Promise.all([
+        checks(),
+        query.has("verbose")
+          ? withTimeout(flights.run("dependencies", dependencies), DEPENDENCIES_MS, [])
+          : [],
+      ]);
       const looked = all.map((check) =>
         excluded.includes(check.name) ? { ...check, passed: true, state: "excluded" } : check,
       );
       const ready = looked.every(({ passed }) => passed);
       const warnings = noMatches(excluded, all);
-      return answerOf([ready ? "ready" : "not ready", ...warnings], looked, query);
+      const rows = more.map(({ kind, name, state, words }) => {
+        return {
+          name: kind,
+          passed: true,
+          state: `${name} ${state === "bad" ? "fails: " : ""}${words}`,
+        };
+      });
+      return answerOf([ready ? "ready" : "not ready", ...warnings], [...looked, ...rows], query);
     }),
   ];
 }
+
+/** How long `/readyz?verbose` waits for what it adds, in milliseconds: the kubelet waits for a second. */
+const DEPENDENCIES_MS = 800;
 
 function page(path: string, answer: AdminPage["answer"]): AdminPage {
   return { path, method: "GET", audience: "everybody", answer };

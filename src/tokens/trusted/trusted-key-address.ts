@@ -240,7 +240,8 @@ export class TrustedKeyAddress implements KeySource {
     const fetched = this.#fetched;
     const stale =
       fetched !== undefined && this.#context.clock.now() >= fetched.fetchedAt + fetched.lifeMs;
-    return { fetchedAt: fetched?.fetchedAt, stale, ...this.#counts };
+    const failingSince = this.#outage.since;
+    return { fetchedAt: fetched?.fetchedAt, stale, failingSince, ...this.#counts };
   }
 
   readAt(): number | undefined {

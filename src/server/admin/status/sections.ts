@@ -142,11 +142,8 @@ export function sectionsOf(status: Status, before?: Status) {
     ...seriesSections(status),
     routes: routes(status, before),
     upstreams: upstreams(status),
+    dependencies: dependencies(status),
     keys: keys(status),
-    issuers: issuers(status),
-    ...(status.remoteChecks.length > 0 && { remoteChecks: remoteChecks(status) }),
-    ...(status.keyStores.length > 0 && { keyStores: keyStores(status) }),
-    ...(status.providers.length > 0 && { providers: providers(status) }),
     refusals: refusals(status),
   };
 }
@@ -286,63 +283,19 @@ function keys({ keys: known, certificate, now }: Status): Section<Table> {
   return { title: "Certificate and keys", link: "Keys", note, content };
 }
 
-function issuers(status: Status): Section<Table> {
-  const stateOf = (usable: boolean, stale: boolean): Cell => {
-    if (!usable) return badge("bad", "no keys");
-    return stale ? badge("warn", "old keys") : badge("good", "usable");
-  };
-  const ageOf = (readAt: number | undefined): Cell =>
-    readAt === undefined
-      ? { text: "never read", tone: "bad" }
-      : { text: span(status.now - readAt), hover: moment(readAt) };
-  const note = "whose tokens are accepted";
-  const content = tableOf(status.issuers, {
-    Issuer: ({ issuer }) => issuer,
-    State: ({ usable, stale }) => stateOf(usable, stale),
-    ">Keys": ({ keys: known }) => String(known),
-    ">Age of the key set|AGE": ({ readAt }) => ageOf(readAt),
+function dependencies({ dependencies: rows, now }: Status): Section<Table> {
+  const content = tableOf(rows, {
+    "Depends on|DEPENDS ON": ({ kind }) => kind,
+    Name: ({ name }) => strong(name),
+    State: ({ state, words }) => badge(state, words),
+    Since: ({ since }) =>
+      since === undefined
+        ? soft("")
+        : { text: span(now - since), look: "when", hover: moment(since) },
   });
-  return { title: "Trusted issuers", link: "Issuers", note, content };
-}
-
-function remoteChecks({ remoteChecks: checks, now }: Status): Section<Table> {
-  const content = tableOf(checks, {
-    Check: ({ name }) => strong(name),
-    Kind: ({ kind }) => kind,
-    State: ({ failingSince }) => failing(failingSince, now) ?? badge("good", "no failure"),
-    "Earlier answers|STALE": ({ stale }) => (stale ? badge("warn", "used") : soft("not used")),
-  });
-  const note = "which servers are asked about tokens and requests";
-  return { title: "Remote checks", link: "Checks", note, content };
-}
-
-function keyStores({ keyStores: stores, now }: Status): Section<Table> {
-  const content = tableOf(stores, {
-    "Store|API KEYS": ({ name }) => strong(name),
-    ">Keys": ({ keys: count }) => (count === undefined ? soft("never read") : amount(count)),
-    State: ({ failingSince }) => failing(failingSince, now) ?? badge("good", "in force"),
-  });
-  const note = "the keys of programs; a store that fails keeps its earlier keys";
-  return { title: "API keys", note, content };
-}
-
-/** Says since when a server does not answer; undefined if it does. */
-function failing(since: number | undefined, now: number): Cell | undefined {
-  if (since === undefined) return undefined;
-  return { ...badge("bad", `fails for ${span(now - since)}`), hover: moment(since) };
-}
-
-function providers(status: Status): Section<Table> {
-  const content = tableOf(status.providers, {
-    Provider: ({ name }) => strong(name),
-    Issuer: ({ issuer }) => code(issuer),
-    State: ({ failing }) => (failing ? badge("bad", "does not answer") : badge("good", "usable")),
-    ">Signed in": ({ signedIn }) => amount(signedIn),
-    ">Refused": ({ refused }) => amount(refused),
-    ">Failed": ({ failed }) => amount(failed),
-  });
-  const note = "where people with browsers sign in; counts since the start";
-  return { title: "Sign-in providers", link: "Providers", note, content };
+  const failing = rows.filter(({ state }) => state === "bad").length;
+  const note = failing === 0 ? "nothing fails" : `${failing} of ${rows.length} fail`;
+  return { title: "Dependencies", note, content };
 }
 
 /** Returns what a refused request asked for. */

@@ -1,0 +1,137 @@
+import type { Dependency, IssuerState } from "../../core/status.ts";
+import { keysOf } from "../../lib/keys-of.ts";
+import { formatDuration } from "../../lib/text/duration.ts";
+import { notAfter } from "../../server/tls/certificate.ts";
+import { checksIn, SIGN_IN } from "../gate/remote-checks.ts";
+import type { ReloadStates } from "../reload/reload-states.ts";
+import type { Service } from "../service.ts";
+
+/** An end within this time, in milliseconds, is a warning. */
+const SOON_MS = 14 * 86_400_000;
+
+type Row = Omit<Dependency, "kind">;
+
+/**
+ * Returns everything that Sallyport depends on, and how it is. Status page, `top`, `/readyz?verbose` and `doctor` show these rows.
+ * They hold no more of a failure than that there is one: the log has its cause.
+ */
+export async function dependenciesOf(
+  service: Service,
+  reloads: Pick<ReloadStates, "failure">,
+): Promise<Dependency[]> {
+  const { parts } = service;
+  const [stores, checks, issuers] = await Promise.all([
+    service.probing.stores(),
+    remoteChecks(service),
+    parts.traffic.collect("issuers"),
+  ]);
+  const { state: server } = parts.sharing;
+  const rows: Readonly<Record<Dependency["kind"], readonly Row[]>> = {
+    "user store": stores.map(({ name, problem }) => row(name, problem, "answers")),
+    "state server":
+      server === undefined
+        ? []
+        : [
+            server.up
+              ? good("redis", "connected")
+              : bad("redis", "unavailable", server.failingSince),
+          ],
+    "key set": issuers.map((issuer) => keySetRow(issuer, parts.options.clock.now())),
+    "remote check": checks,
+    "sign-in provider": parts.signIns
+      .providers()
+      .map(({ name, failing }) => (failing ? bad(name, "unavailable") : good(name, "no failure"))),
+    "API keys": parts.keyStores.states().map(({ name, keys, failingSince }) => {
+      const words = keys === undefined ? "never read" : `${keys} in force`;
+      return failingSince === undefined ? good(name, words) : bad(name, words, failingSince);
+    }),
+    files: [filesRow(reloads.failure)],
+    log: logRows(parts.observation.sink.dropped()),
+    certificate: certificateRows(service),
+    "signing key": keyRows(service),
+  };
+  return keysOf(rows).flatMap((kind) => rows[kind].map((each) => ({ kind, ...each })));
+}
+
+async function remoteChecks({ configuration, parts }: Service): Promise<Row[]> {
+  const asked = checksIn(configuration).filter(({ kind }) => kind !== SIGN_IN);
+  if (asked.length === 0) return [];
+  const outages = await parts.traffic.collect("outages");
+  return asked.map(({ kind, name }) => {
+    const outage = outages.find((each) => each.kind === kind && each.name === name);
+    const label = `${name} (${kind})`;
+    if (outage === undefined) return good(label, "no failure");
+    const words = outage.stale ? "unavailable, earlier answers are used" : "unavailable";
+    return bad(label, words, outage.since);
+  });
+}
+
+function keySetRow({ issuer, usable, keys, readAt, fetches }: IssuerState, now: number): Row {
+  const since = fetches?.failingSince;
+  if (!usable) return bad(issuer, "no keys", since);
+  if (fetches?.stale === true) return bad(issuer, "old keys", since);
+  const age = readAt === undefined ? "" : `, ${formatDuration(wholeSeconds(now - readAt))} old`;
+  const loaded = `${keys} ${keys === 1 ? "key" : "keys"}${age}`;
+  if (since === undefined) return good(issuer, loaded);
+  return warn(issuer, `${loaded}, and cannot be fetched`, since);
+}
+
+function wholeSeconds(milliseconds: number): number {
+  return Math.floor(Math.max(0, milliseconds) / 1_000) * 1_000;
+}
+
+function filesRow(failure: ReloadStates["failure"]): Row {
+  const name = "configuration and the files that it names";
+  return failure === undefined
+    ? good(name, "in force")
+    : bad(name, "changed, but not in force: see the last reload", failure.at);
+}
+
+function logRows(dropped: number): Row[] {
+  return dropped === 0 ? [] : [warn("standard output", `${dropped} lines dropped since the start`)];
+}
+
+function certificateRows({ certificate, certificateEnds, parts }: Service): Row[] {
+  const now = parts.options.clock.now();
+  const served =
+    certificate === undefined ? [] : [endRow("served", notAfter(certificate) * 1000, now)];
+  const others = certificateEnds().map(({ of, upstream, notAfter: end }) => {
+    const words = of.replaceAll("_", " ").replace("tls ", "").replace("ca", "CA");
+    return endRow(upstream === undefined ? words : `${words} (${upstream})`, end, now);
+  });
+  return [...served, ...others];
+}
+
+function keyRows({ configuration, parts }: Service): Row[] {
+  const { keys, options } = parts;
+  const { signer } = keys;
+  if (signer === undefined) {
+    return configuration.users.length === 0 ? [] : [bad("tokens", "no key signs")];
+  }
+  const end = signer.verifiesUntil;
+  return [end === Infinity ? good("tokens", "signs") : endRow("tokens", end, options.clock.now())];
+}
+
+/** @param end in milliseconds since the epoch, like `now`. */
+function endRow(name: string, end: number, now: number): Row {
+  if (end <= now) return bad(name, "has ended", end);
+  const left = end - now;
+  const words = `ends in ${formatDuration(Math.floor(left / 3_600_000) * 3_600_000)}`;
+  return left < SOON_MS ? warn(name, words) : good(name, words);
+}
+
+function row(name: string, problem: string | undefined, words: string): Row {
+  return problem === undefined ? good(name, words) : bad(name, problem);
+}
+
+function good(name: string, words: string): Row {
+  return { name, state: "good", words, since: undefined };
+}
+
+function warn(name: string, words: string, since?: number): Row {
+  return { name, state: "warn", words, since };
+}
+
+function bad(name: string, words: string, since?: number): Row {
+  return { name, state: "bad", words, since };
+}
