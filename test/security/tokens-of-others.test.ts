@@ -68,7 +68,10 @@ const elsewhere = useSallyport(undefined, {
     tokens: {
       trusted: [
         ...trusted,
-        { issuer: "cluster", tokenReview: { apiServer: "http://127.0.0.1:9" } },
+        {
+          issuer: "cluster",
+          tokenReview: { apiServer: "http://127.0.0.1:9", audiences: ["orders"] },
+        },
       ],
     },
   },
