@@ -14,11 +14,13 @@ import { issuerWarning, routeWarnings } from "../policy/route-warnings.ts";
 import { QUESTION_FIELDS } from "../server/decisions/decisions.ts";
 import { authorityWarnings, certificateWarnings } from "../server/tls/certificate.ts";
 import {
+  acceptsProofs,
   assertsWithOwnKeys,
   identityHeadersOf,
   routesOf,
   workersOf,
 } from "./gate/from-configuration.ts";
+import { namedHosts } from "./gate/own-addresses.ts";
 import { usersFilesIn } from "./from-files.ts";
 import { exposedOwnKeys } from "./keys/inspected-keys.ts";
 
@@ -68,6 +70,7 @@ export async function startupWarnings(
     ...secretFileWarnings(snapshot),
     ...(await callerWarnings(snapshot)),
     ...identityWarnings(written),
+    ...proofWarnings(written),
     ...clearTextWarnings(written),
     ...gapWarnings(routesOf(written)),
     ...decisionWarnings(written),
@@ -213,6 +216,13 @@ function identityWarnings(configuration: Configuration): StartupWarning[] {
   const message = `${alike} and ${alike}/ are two issuers`;
   const hint = "issuers are compared letter by letter: write the one of the discovery document";
   return [...unclear, warning("configuration", message, { hint })];
+}
+
+/** Returns the warning that proofs count for other servers, too. */
+function proofWarnings(configuration: Configuration): StartupWarning[] {
+  if (!acceptsProofs(configuration) || namedHosts(configuration).length > 0) return [];
+  const message = "no host is named: a proof of a client for another server counts here, too";
+  return [warning("configuration", message, { hint: "set hosts of the routes" })];
 }
 
 function gapWarnings(routes: readonly Route[]): StartupWarning[] {

@@ -148,6 +148,20 @@ describe("the configuration", () => {
     expect(alone("configuration").join()).not.toContain("issuer");
   });
 
+  it.each([
+    ["refuse", {}, false],
+    ["accept", {}, true],
+    ["accept", { metadata: { resource: "https://api.example.com/v1" } }, false],
+    [
+      "accept",
+      { routes: [{ name: "api", hosts: ["api.example.com"], path: "/", upstream: "app" }] },
+      false,
+    ],
+  ])("warns if proofs for other servers count here: %s, %j", async (proof, more, told) => {
+    const { code, of } = await examine({ tokens: { keys: "keys", proof }, ...more });
+    expect([code, of("configuration").join().includes("no host is named")]).toEqual([0, told]);
+  });
+
   it("warns of routes that leave a gap, and of monitor mode", async () => {
     const routes = [
       { name: "home", path: "/", auth: "none", upstream: "app" },

@@ -211,7 +211,7 @@ describe("an explanation", () => {
       status: 401,
       reason: "proof_invalid",
     });
-    const detail = '"htu" is not the URL of the request';
+    const detail = '"htu" is not the URL of the request, or no route names its host';
     expect(stepOf(found)).toEqual({ step: "proof", result: "failed", detail });
   });
 });

@@ -34,6 +34,10 @@ beforeAll(async () => {
     files: { "jwks.json": JSON.stringify({ keys: [pair.jwk] }) },
     config: {
       server: { tls: "off", trustedProxies: ["127.0.0.1"] },
+      routes: [
+        { name: "api", hosts: [HOST, "*.api.example.com"], path: "/", upstream: "app" },
+        { name: "others", path: "/", upstream: "app" },
+      ],
       tokens: {
         proof: "accept",
         trusted: [
@@ -54,9 +58,9 @@ afterAll(async () => {
 /** Sends proofs as they are, behind a proxy that ends TLS. */
 const statusOf = (...proofs: readonly string[]): Promise<number> => statusWith(token, proofs);
 
-async function statusWith(token: string, proofs: readonly string[]): Promise<number> {
+async function statusWith(token: string, proofs: readonly string[], host = HOST): Promise<number> {
   const fields = proofs.map((proof) => `DPoP: ${proof}`);
-  const lines = ["GET /a/b HTTP/1.1", `Host: ${HOST}`, "X-Forwarded-Proto: https"];
+  const lines = ["GET /a/b HTTP/1.1", `Host: ${host}`, "X-Forwarded-Proto: https"];
   const head = request([...lines, `Authorization: DPoP ${token}`, ...fields, "Connection: close"]);
   return (await exchange(gate, head)).last.status;
 }
@@ -202,6 +206,18 @@ describe("the URL", () => {
     "",
   ])("%j is another one", async (htu) => {
     expect(await statusOf(proofWith({ htu }))).toBe(401);
+  });
+
+  it.each([
+    ["attacker.example.com", 401],
+    ["attacker.example.com:443", 401],
+    ["api.example.com.attacker.example.com", 401],
+    ["a.b.api.example.com", 401],
+    ["api.example.com.:8443", 200],
+    ["eu.api.example.com", 200],
+  ])("of a server at %s, to which the client has sent both", async (host, status) => {
+    const proof = proofWith({ htu: `https://${host}/a/b` });
+    expect(await statusWith(token, [proof], host)).toBe(status);
   });
 
   it.each([["post"], ["get"], ["GET "], [""], [null], [["GET"]]])(

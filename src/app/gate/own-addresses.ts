@@ -73,6 +73,17 @@ function grpcFor(configuration: Configuration, assertions: Assertions | undefine
   return { module, headersFor, isOfProxy: belongsToEnvoy, mostHeaders };
 }
 
+/** The hosts that the configuration names, in lower case: by a route, or as the resource of the metadata. */
+export function namedHosts({ routes, metadata: { resource } = {} }: Configuration): string[] {
+  const hosts = routes.flatMap((route) => route.hosts ?? []);
+  return resource === undefined ? hosts : [...hosts, new URL(resource).hostname];
+}
+
+/** Returns what tells whether a host is one of these; any host is if there are none. */
+export function ownHosts(hosts: readonly string[]): (host: string) => boolean {
+  return hosts.length === 0 ? () => true : hostMatcher(hosts);
+}
+
 /** Returns what programs read to get a token, if `metadata` is configured. */
 export function metadataFor(configuration: Configuration): ResourceMetadata | undefined {
   const { metadata, routes, tokens } = configuration;
@@ -157,7 +168,7 @@ export function sessionsFor(options: GateOptions): Sessions | undefined {
       automatic,
       signsOut: ends === "provider",
     })),
-    isOwnHost: hosts.length === 0 ? () => true : hostMatcher(hosts),
+    isOwnHost: ownHosts(hosts),
     issuer: tokens.issuer,
     revoke: logOut,
   });

@@ -101,13 +101,20 @@ function ownSchemes({ rawHeaders, connection }: GateRequest): readonly string[] 
   );
 }
 
-/** Returns what a request brings to prove that its client has a key (RFC 9449 §4.3, RFC 8705 §3). */
-export function proofIn(request: GateRequest): SentProof {
+/**
+ * Returns what a request brings to prove that its client has a key (RFC 9449 §4.3, RFC 8705 §3).
+ *
+ * @param isOwnHost whoever sends the request chooses the host: a server that got a token with a proof for itself would name itself.
+ */
+export function proofIn(
+  request: GateRequest,
+  isOwnHost: (host: string) => boolean = () => true,
+): SentProof {
   const { rawHeaders, method, connection } = request;
   return {
     sent: headerValues(rawHeaders, "dpop"),
     method,
-    isTarget: (url) => isUrlOf(url, request),
+    isTarget: (url) => isOwnHost(request.host) && isUrlOf(url, request),
     certificate: connection.clientCertificate?.thumbprint,
   };
 }

@@ -17,7 +17,7 @@ export interface SentProof {
   /** The values of its `DPoP` fields. */
   readonly sent: readonly string[];
   readonly method: string;
-  /** Whether a URL is that of the request, whatever its query (RFC 9449 §4.3). */
+  /** Whether a URL is that of the request, whatever its query (RFC 9449 §4.3), and ours. */
   readonly isTarget: (url: string) => boolean;
   /** The thumbprint of the client's certificate; undefined without one. */
   readonly certificate: string | undefined;
@@ -140,7 +140,9 @@ export class Proofs {
     if (typeof claims === "string") return invalid(claims);
     if (claims.htm !== method) return invalid('"htm" is not the method of the request');
     if (ath !== undefined && claims.ath !== ath) return invalid('"ath" is that of another token');
-    if (!isTarget(claims.htu)) return invalid('"htu" is not the URL of the request');
+    if (!isTarget(claims.htu)) {
+      return invalid('"htu" is not the URL of the request, or no route names its host');
+    }
     const until = this.#endOf(claims.iat, claims.nonce);
     if (typeof until !== "number") return until;
     return { text, header: claims.header, jti: claims.jti, until };
