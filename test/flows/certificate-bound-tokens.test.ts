@@ -1,7 +1,9 @@
 /** Tokens that are bound to the client certificate of the connection (RFC 8705 §3), and the questions of other proxies about bound tokens. */
 import { X509Certificate } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ask as askAdmin } from "../support/ask.ts";
 import { clientAuthority } from "../support/client-certificates.ts";
+import { editConfiguration } from "../support/edits.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { signingPair, signToken } from "../support/foreign-keys.ts";
 import { clientKey, proofBy } from "../support/proofs.ts";
@@ -115,4 +117,18 @@ describe("a question of another proxy", () => {
     const fields = dpop(toKey);
     expect([await ask(fields), await ask(fields), await statusOf(fields)]).toEqual([200, 401, 401]);
   });
+});
+
+it("the certificate of a trusted proxy is not that of its clients, whether or not it names them", async () => {
+  await editConfiguration(gate, (config) => {
+    config["server"] = { ...Object(config["server"]), trustedProxies: ["127.0.0.1"] };
+  });
+  expect((await askAdmin({ port: gate.adminPort }, "/-/reload", { method: "POST" })).status).toBe(
+    200,
+  );
+  const forwarded = ["X-Forwarded-For: 192.0.2.7", "X-Forwarded-Proto: https"];
+  expect(await statusOf([...bearer(toAlice), ...forwarded], alice)).toBe(401);
+  expect(await statusOf(bearer(toAlice), alice)).toBe(401);
+  expect(await statusOf([...dpop(toBoth), ...forwarded], alice)).toBe(401);
+  expect(await statusOf([...dpop(toKey), ...forwarded], alice)).toBe(200);
 });

@@ -115,7 +115,8 @@ export function proofIn(
     sent: headerValues(rawHeaders, "dpop"),
     method,
     isTarget: (url) => isOwnHost(request.host) && isUrlOf(url, request),
-    certificate: connection.clientCertificate?.thumbprint,
+    // A trusted proxy brings its own, whoever its client is.
+    certificate: connection.peerTrusted ? undefined : connection.clientCertificate?.thumbprint,
   };
 }
 
