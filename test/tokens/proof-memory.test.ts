@@ -11,7 +11,7 @@ test("100,000 proofs are remembered until each has ended, and not longer", () =>
   const names = Array.from({ length: 100_000 }, (_, index) => `proof ${index}`);
   const rememberAll = (untilMs: number, nowMs: number): Record<string, number> => {
     const counts = { new: 0, used: 0, full: 0 };
-    for (const name of names) counts[used.remember(name, untilMs, nowMs)] += 1;
+    for (const name of names) counts[used.remember(name, "alice", untilMs, nowMs)] += 1;
     return counts;
   };
   expect(rememberAll(NOW + 60_500, NOW)).toEqual({ new: 100_000, used: 0, full: 0 });
@@ -19,15 +19,37 @@ test("100,000 proofs are remembered until each has ended, and not longer", () =>
   expect(rememberAll(NOW + 122_000, NOW + 62_000)).toEqual({ new: 100_000, used: 0, full: 0 });
 });
 
+/** Few buckets, in which alice and carol have different shares. */
+const small = () => ({
+  memory: new SharedArrayBuffer(3 * 32 * 64 * 8),
+  secret: "",
+  since: NOW / 1000,
+});
+
 test("a full memory accepts nothing more, and forgets nothing", () => {
-  const { secret, since } = createProofMemory(1, NOW);
-  // One bucket.
-  const used = new UsedProofs({ memory: new SharedArrayBuffer(64 * 8), secret, since });
-  const names = Array.from({ length: 64 }, (_, index) => `proof ${index}`);
-  for (const name of names) expect(used.remember(name, NOW + 60_000, NOW)).toBe("new");
-  expect(used.remember("one more", NOW + 60_000, NOW)).toBe("full");
-  for (const name of names) expect(used.remember(name, NOW + 60_000, NOW)).toBe("used");
-  expect(used.remember("one more", NOW + 180_000, NOW + 61_000)).toBe("new");
+  const used = new UsedProofs(small());
+  const names = Array.from({ length: 10_000 }, (_, index) => `proof ${index}`);
+  const found = names.map((name) => used.remember(name, "alice", NOW + 60_000, NOW));
+  const [more = ""] = names.filter((_, index) => found[index] === "full");
+  const kept = names.filter((_, index) => found[index] === "new");
+  expect(kept.length).toBeGreaterThan(64 * 64);
+  for (const name of kept) expect(used.remember(name, "alice", NOW + 60_000, NOW)).toBe("used");
+  expect(used.remember(more, "alice", NOW + 60_000, NOW)).toBe("full");
+  expect(used.remember(more, "alice", NOW + 180_000, NOW + 61_000)).toBe("new");
+});
+
+test("a caller who fills the memory leaves others a share of it", () => {
+  const used = new UsedProofs(small());
+  const found = (caller: string, proofs: number): Record<string, number> => {
+    const counts = { new: 0, used: 0, full: 0 };
+    for (let i = 0; i < proofs; i += 1) {
+      counts[used.remember(`${caller} ${i}`, caller, NOW + 60_000, NOW)] += 1;
+    }
+    return counts;
+  };
+  expect(found("alice", 50_000)["full"]).toBeGreaterThan(30_000);
+  expect(found("carol", 300)).toEqual({ new: 300, used: 0, full: 0 });
+  expect(found("carol", 300)).toEqual({ new: 0, used: 300, full: 0 });
 });
 
 test("of threads that get the same proofs at once, one accepts each", async () => {

@@ -11,6 +11,6 @@ export interface ProofThread {
 const { shared, names, nowMs }: ProofThread = workerData;
 const used = new UsedProofs(shared);
 const found = Array.from({ length: names }, (_, index) =>
-  used.remember(`proof ${index}`, nowMs + 60_000, nowMs),
+  used.remember(`proof ${index}`, "alice", nowMs + 60_000, nowMs),
 );
 parentPort?.postMessage(found);

@@ -97,7 +97,7 @@ export async function logInBy(
     const { username, password, key } = await read();
     const { client } = request;
     const answer = await logins.logIn(username, password, client, lifetimeMs, key?.jkt);
-    const refusal = await key?.use();
+    const refusal = await key?.use(username);
     if (refusal !== undefined) throw proofError(refusal);
     result = "success";
     return answer;

@@ -38,7 +38,7 @@ interface ProvenKey {
   /** Its thumbprint. */
   readonly jkt: string;
   /** Uses the proof up. Whoever may get no token must not fill the memory for proofs, so this comes last. */
-  readonly use: () => Promise<TokenRefusal | undefined>;
+  readonly use: (caller: string) => Promise<TokenRefusal | undefined>;
 }
 
 export interface ProofsOptions {
@@ -113,11 +113,14 @@ export class Proofs {
     if ("reason" in read) return read;
     const key = this.#known.get(read.header);
     const proven = (refusal: Checked): TokenVerdict => refusal ?? unbind(token);
-    if (key === undefined) return this.#proveNew(read, jkt, dryRun).then(proven);
+    const { issuer, subject } = token.claims;
+    const use = (by: ProofKey): Checked | Promise<Checked> =>
+      dryRun ? undefined : this.#use(read, by, `${issuer}\0${subject}`);
+    if (key === undefined) return this.#proveNew(read, jkt, use).then(proven);
     if (key.thumbprint !== jkt) return OTHER_KEY;
     const checked = this.#run(() => {
       if (!isSigned(read, key)) return WRONG_SIGNATURE;
-      return dryRun ? undefined : this.#use(read, key);
+      return use(key);
     });
     return checked instanceof Promise ? checked.then(proven) : proven(checked);
   }
@@ -128,7 +131,7 @@ export class Proofs {
     if ("reason" in read) return read;
     const key = await this.#newKey(read, undefined);
     if ("reason" in key) return key;
-    return { jkt: key.thumbprint, use: async () => this.#use(read, key) };
+    return { jkt: key.thumbprint, use: async (caller) => this.#use(read, key, caller) };
   }
 
   /** Reads a proof, from what is cheap to what is dear. @param ath undefined for a proof without a token. */
@@ -167,12 +170,16 @@ export class Proofs {
     };
   }
 
-  async #proveNew(read: ReadProof, jkt: string, dryRun: boolean): Promise<Checked> {
+  async #proveNew(
+    read: ReadProof,
+    jkt: string,
+    use: (key: ProofKey) => Checked | Promise<Checked>,
+  ): Promise<Checked> {
     const key = await this.#newKey(read, jkt);
     if ("reason" in key) return key;
     // Who has no token must not evict the keys of others.
     this.#known.set(read.header, key);
-    return dryRun ? undefined : this.#use(read, key);
+    return use(key);
   }
 
   /** Checks a proof with a key that is not known yet. @param jkt the thumbprint that the key must have; undefined for any. */
@@ -190,14 +197,18 @@ export class Proofs {
   }
 
   /** Uses a proof up, whose signature is right. */
-  #use({ jti, until }: ReadProof, { thumbprint }: ProofKey): Checked | Promise<Checked> {
+  #use(
+    { jti, until }: ReadProof,
+    { thumbprint }: ProofKey,
+    caller: string,
+  ): Checked | Promise<Checked> {
     const { used, remember, clock } = this.#options;
     if (used === undefined) return undefined;
     const name = `${thumbprint}\0${jti}`;
     const now = clock.now();
     // It may have ended while it waited for its turn, and would not be remembered.
     if (now >= until) return invalid("it has ended");
-    const found = used.remember(name, until, now);
+    const found = used.remember(name, caller, until, now);
     if (found !== "new") return found === "full" ? FULL : REPLAYED;
     if (remember === undefined) return undefined;
     // What is not known of other replicas does not count.
