@@ -62,6 +62,12 @@ interface ReadProof {
   readonly until: number;
 }
 
+/** The key of a client, and the header of its proofs, as written: each client repeats it. */
+interface KnownKey {
+  readonly header: string;
+  readonly key: ProofKey;
+}
+
 /** Undefined if the proof counts. */
 type Checked = TokenRefusal | undefined;
 
@@ -83,11 +89,11 @@ export class Proofs {
   readonly algorithms = ASYMMETRIC_ALGORITHMS.join(" ");
   readonly #options: ProofsOptions;
   readonly #nonces: Nonces;
-  /** By the header of their proofs, as written: each client repeats it. */
-  readonly #known = new LRUCache<string, ProofKey>({
+  /** By thumbprint, each with one header, so that nobody can take up more than one place for each token. */
+  readonly #known = new LRUCache<string, KnownKey>({
     max: MOST_KEYS,
     maxSize: MOST_CHARACTERS,
-    sizeCalculation: (_key, header) => header.length,
+    sizeCalculation: ({ header }) => header.length,
   });
 
   constructor(options: ProofsOptions) {
@@ -111,13 +117,13 @@ export class Proofs {
     if (!request.isDpop) return missing("a token that is bound to a key needs Authorization: DPoP");
     const read = this.#read(request, token.digest);
     if ("reason" in read) return read;
-    const key = this.#known.get(read.header);
+    const known = this.#known.get(jkt);
     const proven = (refusal: Checked): TokenVerdict => refusal ?? unbind(token);
     const { issuer, subject } = token.claims;
     const use = (by: ProofKey): Checked | Promise<Checked> =>
       dryRun ? undefined : this.#use(read, by, `${issuer}\0${subject}`);
-    if (key === undefined) return this.#proveNew(read, jkt, use).then(proven);
-    if (key.thumbprint !== jkt) return OTHER_KEY;
+    if (known?.header !== read.header) return this.#proveNew(read, jkt, use).then(proven);
+    const { key } = known;
     const checked = this.#run(() => {
       if (!isSigned(read, key)) return WRONG_SIGNATURE;
       return use(key);
@@ -178,7 +184,7 @@ export class Proofs {
     const key = await this.#newKey(read, jkt);
     if ("reason" in key) return key;
     // Who has no token must not evict the keys of others.
-    this.#known.set(read.header, key);
+    this.#known.set(jkt, { header: read.header, key });
     return use(key);
   }
 
