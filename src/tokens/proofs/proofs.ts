@@ -46,6 +46,8 @@ export interface ProofsOptions {
   readonly keys: Pick<SigningKeys, "signing">;
   /** Shared with the signatures of tokens. */
   readonly budget: LoopBudget;
+  /** For logins: strangers send those, and nobody with a token may wait for them. */
+  readonly loginBudget: LoopBudget;
   /** What all threads have seen. In a gate without clients, nothing is remembered. */
   readonly used: UsedProofs | undefined;
   /** Remembers a proof for all replicas. */
@@ -135,7 +137,7 @@ export class Proofs {
   async proveKey(request: SentProof): Promise<ProvenKey | TokenRefusal> {
     const read = this.#read(request, undefined);
     if ("reason" in read) return read;
-    const key = await this.#newKey(read, undefined);
+    const key = await this.#newKey(read, undefined, this.#options.loginBudget);
     if ("reason" in key) return key;
     return { jkt: key.thumbprint, use: async (caller) => this.#use(read, key, caller) };
   }
@@ -181,7 +183,7 @@ export class Proofs {
     jkt: string,
     use: (key: ProofKey) => Checked | Promise<Checked>,
   ): Promise<Checked> {
-    const key = await this.#newKey(read, jkt);
+    const key = await this.#newKey(read, jkt, this.#options.budget);
     if ("reason" in key) return key;
     // Who has no token must not evict the keys of others.
     this.#known.set(jkt, { header: read.header, key });
@@ -189,13 +191,17 @@ export class Proofs {
   }
 
   /** Checks a proof with a key that is not known yet. @param jkt the thumbprint that the key must have; undefined for any. */
-  async #newKey(read: ReadProof, jkt: string | undefined): Promise<ProofKey | TokenRefusal> {
+  async #newKey(
+    read: ReadProof,
+    jkt: string | undefined,
+    budget: LoopBudget,
+  ): Promise<ProofKey | TokenRefusal> {
     const header = ProofHeader.read(read.header);
     if (typeof header === "string") return invalid(header);
     const thumbprint = await header.thumbprint();
     if (thumbprint === undefined) return invalid('"jwk" cannot be read');
     if (thumbprint !== (jkt ?? thumbprint)) return OTHER_KEY;
-    return this.#options.budget.enqueue(() => {
+    return budget.enqueue(() => {
       const key = header.key(thumbprint);
       if (typeof key === "string") return invalid(key);
       return isSigned(read, key) ? key : WRONG_SIGNATURE;

@@ -269,7 +269,8 @@ export class TokenVerifier {
     const rules = [...this.#issuers.values(), ...issuers].map(({ proof }) => proof ?? "refuse");
     if (rules.some((rule) => rule !== "refuse")) {
       const { keys, usedProofs: used, rememberProof: remember } = options;
-      this.proofs = new Proofs({ keys, budget, used, remember, clock });
+      const loginBudget = new LoopBudget(clock, SIGNATURES_MS);
+      this.proofs = new Proofs({ keys, budget, loginBudget, used, remember, clock });
     }
     if (issuers.length > 0 && observe !== undefined) {
       this.#remote = new RemoteVerification({ issuers, needed, clock, observe });
