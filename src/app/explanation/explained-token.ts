@@ -108,17 +108,11 @@ function failDetail(refusal: TokenRefusal, context: TokenContext): string {
     case "revocation":
       return revocationDetail(refusal.revoked?.by);
     case "proof":
-      return refusal.detail ?? PROOF_FAULTS[refusal.reason] ?? refusal.reason;
+      return refusal.detail ?? "Authorization: DPoP is for tokens that are bound to a key";
     case "signature":
       return "it does not match the key: the token was changed, or signed with another key";
   }
 }
-
-const PROOF_FAULTS: Partial<Readonly<Record<TokenRefusal["reason"], string>>> = {
-  unbound: "Authorization: DPoP is for tokens that are bound to a key",
-  proof_replayed: "the proof was used before",
-  proof_memory: "no more proofs can be remembered at the moment",
-};
 
 /** Returns why a token is revoked, as text. */
 export function revocationDetail(kind: RevocationKindName | undefined): string {

@@ -69,9 +69,8 @@ async function keyToBind(
 }
 
 function proofError({ detail, reason, dpop }: TokenRefusal): GateError {
-  const why = detail ?? "it was used before";
   return new GateError("login_proof", {
-    message: `The DPoP proof is not valid: ${why}`,
+    message: `The DPoP proof is not valid: ${detail ?? reason}`,
     reason,
     dpop,
   });

@@ -82,8 +82,6 @@ const AHEAD_MS = 5_000;
 
 const UNBOUND: TokenRefusal = { step: "proof", reason: "unbound" };
 const MISSING = missing("there is no DPoP header");
-const REPLAYED: TokenRefusal = { step: "proof", reason: "proof_replayed", dpop: "invalid" };
-const FULL: TokenRefusal = { step: "proof", reason: "proof_memory", dpop: "invalid" };
 
 /** Checks that the clients of bound tokens have the key (RFC 9449 §4.3, §7) or the certificate (RFC 8705 §3). */
 export class Proofs {
@@ -241,8 +239,11 @@ function isSigned({ text }: ReadProof, { key, algorithm }: ProofKey): boolean {
 const WRONG_SIGNATURE = invalid("its signature is wrong");
 const OTHER_KEY = invalid('"jwk" is not the key that the token is bound to');
 
-function invalid(detail: string): TokenRefusal {
-  return { step: "proof", reason: "proof_invalid", dpop: "invalid", detail };
+const REPLAYED = invalid("it was used before", "proof_replayed");
+const FULL = invalid("no more proofs can be remembered at the moment", "proof_memory");
+
+function invalid(detail: string, reason: TokenRefusal["reason"] = "proof_invalid"): TokenRefusal {
+  return { step: "proof", reason, dpop: "invalid", detail };
 }
 
 function missing(detail: string): TokenRefusal {
