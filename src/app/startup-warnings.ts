@@ -20,7 +20,7 @@ import {
   routesOf,
   workersOf,
 } from "./gate/from-configuration.ts";
-import { namedHosts } from "./gate/own-addresses.ts";
+import { ownHostsOf } from "./gate/own-addresses.ts";
 import { usersFilesIn } from "./from-files.ts";
 import { exposedOwnKeys } from "./keys/inspected-keys.ts";
 
@@ -220,7 +220,7 @@ function identityWarnings(configuration: Configuration): StartupWarning[] {
 
 /** Returns the warning that proofs count for other servers, too. */
 function proofWarnings(configuration: Configuration): StartupWarning[] {
-  if (!acceptsProofs(configuration) || namedHosts(configuration).length > 0) return [];
+  if (!acceptsProofs(configuration) || ownHostsOf(configuration) !== undefined) return [];
   const message = "no host is named: a proof of a client for another server counts here, too";
   return [warning("configuration", message, { hint: "set hosts of the routes" })];
 }

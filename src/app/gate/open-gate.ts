@@ -51,7 +51,7 @@ import {
   observeCheck as observe,
 } from "./remote-checks.ts";
 import type { GateOptions } from "./gate-options.ts";
-import { decisionsFor, metadataFor, namedHosts, ownHosts, sessionsFor } from "./own-addresses.ts";
+import { decisionsFor, metadataFor, ownHostsOf, sessionsFor } from "./own-addresses.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { ObserveCheck } from "../../tokens/remote/token-check-kinds.ts";
 import type { Configuration } from "../../config/configuration.ts";
@@ -148,7 +148,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     findRoute: (request) => (isOwn(request.matchPath) ? undefined : findRoute(request)),
     nowhere: { auth: "required", tokenFrom: sessions && tokenFrom },
     tokens,
-    isOwnHost: ownHosts(namedHosts(configuration)),
+    isOwnHost: ownHostsOf(configuration),
     apiKeys: apiKeysFor(options),
     certificates: certificates.value,
     describesRefusals: configuration.tokens.errorDescription,

@@ -73,15 +73,11 @@ function grpcFor(configuration: Configuration, assertions: Assertions | undefine
   return { module, headersFor, isOfProxy: belongsToEnvoy, mostHeaders };
 }
 
-/** The hosts that the configuration names, in lower case: by a route, or as the resource of the metadata. */
-export function namedHosts({ routes, metadata: { resource } = {} }: Configuration): string[] {
+/** Returns what tells whether a route or the resource of the metadata names a host; undefined if they name none. */
+export function ownHostsOf({ routes, metadata: { resource } = {} }: Configuration) {
   const hosts = routes.flatMap((route) => route.hosts ?? []);
-  return resource === undefined ? hosts : [...hosts, new URL(resource).hostname];
-}
-
-/** Returns what tells whether a host is one of these; any host is if there are none. */
-export function ownHosts(hosts: readonly string[]): (host: string) => boolean {
-  return hosts.length === 0 ? () => true : hostMatcher(hosts);
+  if (resource !== undefined) hosts.push(new URL(resource).hostname);
+  return hosts.length === 0 ? undefined : hostMatcher(hosts);
 }
 
 /** Returns what programs read to get a token, if `metadata` is configured. */
@@ -168,7 +164,7 @@ export function sessionsFor(options: GateOptions): Sessions | undefined {
       automatic,
       signsOut: ends === "provider",
     })),
-    isOwnHost: ownHosts(hosts),
+    isOwnHost: hosts.length === 0 ? () => true : hostMatcher(hosts),
     issuer: tokens.issuer,
     revoke: logOut,
   });

@@ -35,8 +35,8 @@ export interface Gate {
   /** Where there is no route, a token is needed all the same. */
   readonly nowhere: { readonly auth: "required"; readonly tokenFrom: TokenPlaces | undefined };
   readonly tokens: Pick<TokenVerifier, "verify" | "proofs">;
-  /** Whether a proof may name a host, in lower case and without port. */
-  isOwnHost(host: string): boolean;
+  /** Whether a proof may name a host, in lower case and without port; undefined if any. */
+  readonly isOwnHost: ((host: string) => boolean) | undefined;
   /** Undefined if there are none. */
   readonly apiKeys: Pick<ApiKeys, "verify"> | undefined;
   /** Undefined if clients are not asked for certificates. */
