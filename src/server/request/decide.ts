@@ -245,9 +245,8 @@ export class Decision implements VerificationNotes {
     }
     if (proofs === undefined) return { step: "claims", reason: "sender_constrained" };
     const earlier = accepted ?? decision?.identity;
-    const isDpop = this.#isDpop;
     const proof = proofIn(this.request, gate.isOwnHost);
-    return proofs.prove(verdict, { ...proof, isDpop, earlier, dryRun });
+    return proofs.prove(verdict, { ...proof, isDpop: this.#isDpop, earlier, dryRun });
   }
 
   /** Returns the token, or what an API key says. @throws GateError `cross_site` if another site's page may have had the browser send a cookie. */
