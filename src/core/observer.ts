@@ -9,6 +9,7 @@ import type {
   StreamEnd,
   UpstreamErrorReason,
 } from "./request/outcome.ts";
+import type { TokenCacheResult } from "./request/token-verifier.ts";
 import type { MirrorResult } from "./route/route.ts";
 import type { SharedOperation } from "./shared-parts.ts";
 
@@ -25,7 +26,7 @@ export interface Observer {
   /** Follows `requestStarted` exactly once: writes the access line and updates the metrics. */
   requestFinished(outcome: Outcome): void;
   authDecided(result: AuthResult, reason: AuthReason): void;
-  tokenCache(result: "hit" | "miss"): void;
+  tokenCache(result: TokenCacheResult): void;
   tokenIssued(): void;
   loginFinished(result: LoginResult, seconds: number): void;
   /** A user store has answered, or failed to answer, whether a name and a password are valid. */

@@ -169,6 +169,17 @@ describe("a valid token", () => {
     const entries = "sallyport_token_cache_entries";
     expect(Number(after.value(entries)) - Number(before.value(entries))).toBe(1);
   });
+
+  it("that is forged is counted when it is sent again", async () => {
+    const token = await signToken(stranger, claims({ sub: "mallory" }));
+    const counted = async (result: string): Promise<number> =>
+      (await scrape(gate)).sum("sallyport_token_cache_requests_total", `result="${result}"`);
+    const [forged, misses] = [await counted("forged"), await counted("miss")];
+    for (let sent = 0; sent < 3; sent += 1) {
+      expect((await ask(gate, "/x", { token })).status).toBe(401);
+    }
+    expect([await counted("forged"), await counted("miss")]).toEqual([forged + 2, misses + 1]);
+  });
 });
 
 describe("with tokens.errorDescription", () => {

@@ -42,7 +42,7 @@ export function setClock(): SetClock {
 export function verifierFor(keys: SigningKeys, options: Partial<TokenVerifierOptions> = {}) {
   const clock = setClock();
   const log = recordedLog();
-  const cache = { hit: 0, miss: 0 };
+  const cache = { hit: 0, miss: 0, forged: 0 };
   const caching = new TokenVerifier({
     issuer: ISSUER,
     audience: AUDIENCE,

@@ -136,12 +136,16 @@ export type TokenVerdict = Identity | TokenRefusal;
 /** The same before the proof of a bound token was checked. */
 export type UnprovenVerdict = TokenVerdict | BoundToken;
 
+/** `forged`: the signature was found wrong before, and is not checked again. */
+export const TOKEN_CACHE_RESULTS = ["hit", "miss", "forged"] as const;
+export type TokenCacheResult = (typeof TOKEN_CACHE_RESULTS)[number];
+
 /** The client of a verification, and facts about it for the metrics. */
 export interface VerificationNotes {
   /** The network of the client: questions to other servers are shared fairly among networks. */
   readonly client?: string;
   /** The result of the cache lookup; left unchanged if there was none. */
-  tokenCache: "hit" | "miss" | undefined;
+  tokenCache: TokenCacheResult | undefined;
   /** Undefined unless the verification is to be explained. */
   readonly trace?: VerificationTrace | undefined;
 }

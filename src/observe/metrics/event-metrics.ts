@@ -11,6 +11,7 @@ import {
 } from "../../core/request/outcome.ts";
 import { REMOTE_CHECK_RESULTS } from "../../core/remote-check.ts";
 import { SHARED_OPERATIONS } from "../../core/shared-parts.ts";
+import { TOKEN_CACHE_RESULTS } from "../../core/request/token-verifier.ts";
 import { MIRROR_RESULTS } from "../../core/route/route.ts";
 import type { MetricDefinitions } from "./define-metrics.ts";
 import { Counts, type Labels, LabelSet } from "./series.ts";
@@ -245,10 +246,10 @@ function clientMetrics(
     "Connections delayed because their client used too much time.",
     { kind: POSTPONED },
   );
-  const cache = define.counter(
+  const tokenCache = define.words(
     "token_cache_requests_total",
     "Lookups in the cache of verified tokens, by result.",
-    new LabelSet(["result"], ["hit", "miss"]),
+    { result: TOKEN_CACHE_RESULTS },
   );
   const issued = define.counter("tokens_issued_total", "Tokens signed.");
   const login = define.words("logins_total", "Login attempts.", { result: LOGIN_RESULTS });
@@ -256,7 +257,7 @@ function clientMetrics(
   const durations = define.durations("login_duration_seconds", durationHelp, LOGIN_BUCKETS);
   return {
     connectionsPostponed,
-    tokenCache: (result) => cache.add(result === "hit" ? 0 : 1),
+    tokenCache,
     tokenIssued: () => issued.add(0),
     loginFinished(result, seconds) {
       login(result);

@@ -172,7 +172,7 @@ export class Decision implements VerificationNotes {
   route: Route | undefined;
   /** The verified caller, even if the request is refused or passes as anonymous. */
   identity: Identity | undefined;
-  tokenCache: "hit" | "miss" | undefined;
+  tokenCache: VerificationNotes["tokenCache"];
   /** Why there is no verified caller, even on a route in monitor mode. */
   tokenRefusal: TokenRefusal | undefined;
   /** The verdict of the rate limit; undefined if nothing was counted. */

@@ -101,6 +101,7 @@ class Verification {
     const { token, digest, notes } = given;
     const { issuers, remote, clock, needed } = this.#options;
     if (this.#forged.has(digest)) {
+      if (notes !== undefined) notes.tokenCache = "forged";
       notes?.trace?.passed.push(...LOCAL_STEPS.slice(0, -1));
       return WRONG_SIGNATURE;
     }
