@@ -13,7 +13,7 @@ const LIMITS = {
   lines: 58_480,
   files: 370,
   filesUnder40Lines: 41,
-  namesUsedByOneFile: 666,
+  namesUsedByOneFile: 668,
 };
 
 /** Without what is generated: nobody writes or reads it. */
