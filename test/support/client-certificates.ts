@@ -1,3 +1,4 @@
+import { createPublicKey } from "node:crypto";
 import { generate } from "selfsigned";
 
 /** A client certificate with its key, PEM. */
@@ -28,8 +29,10 @@ export interface ClientAuthority {
   readonly cert: string;
   /** Issues a certificate; for ALICE_SUBJECT by default. */
   certificate(making?: Making): Promise<ClientCertificate>;
-  /** Issues the certificate of another authority. */
-  subordinate(name: string): Promise<ClientAuthority>;
+  /** Issues the certificate of another authority. @param keyOf an authority whose key it has; default: one of its own. */
+  subordinate(name: string, keyOf?: ClientAuthority): Promise<ClientAuthority>;
+  /** PEM. */
+  readonly key: string;
 }
 
 const VALID: Days = [-1, 30];
@@ -66,9 +69,11 @@ function issuing(cert: string, key: string): ClientAuthority {
   const ca = { key, cert };
   return {
     cert,
-    async subordinate(name) {
+    key,
+    async subordinate(name, keyOf) {
       const made = await generate([{ name: "commonName", value: name }], {
         keyType: "ec",
+        ...(keyOf && { keyPair: pairOf(keyOf) }),
         algorithm: "sha256",
         ca,
         ...validity(VALID),
@@ -106,6 +111,11 @@ function issuing(cert: string, key: string): ClientAuthority {
       return { key: made.private, cert: made.cert };
     },
   };
+}
+
+function pairOf({ key: privateKey }: ClientAuthority) {
+  const publicKey = createPublicKey(privateKey).export({ type: "spki", format: "pem" });
+  return { privateKey, publicKey };
 }
 
 function altName(written: string) {

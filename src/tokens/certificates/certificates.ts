@@ -18,8 +18,8 @@ const NAMELESS: TokenRefusal = {
 };
 const EXPIRED: TokenRefusal = { step: "claims", reason: "expired" };
 
-/** The longest chain that is followed, in certificates. */
-const LONGEST_CHAIN = 8;
+/** The most certificates of a client that are looked at, besides its own. */
+const MOST_SENT = 8;
 
 export interface CertificatesOptions {
   /** The authorities for clients that are in force. */
@@ -72,28 +72,30 @@ export class Certificates {
       : { step: "revocation", reason: "revoked", revoked: { caller, by } };
   }
 
-  /** Whether valid authorities lead from a certificate to one that has signed itself, as OpenSSL requires. */
+  /**
+   * Whether valid authorities lead from a certificate to one that has signed itself, as OpenSSL requires.
+   *
+   * @param tried the authorities that were followed. None is twice: a client can send some that have certified each other many times.
+   */
   #leadsToAuthority(
     certificate: X509Certificate,
     sent: readonly X509Certificate[],
-    left = LONGEST_CHAIN,
+    tried = new Set<X509Certificate>(),
   ): boolean {
     const { authorities, clock } = this.#options;
     if (certificate.checkIssued(certificate)) {
       return authorities.some(({ raw }) => raw.equals(certificate.raw));
     }
     const now = clock.now();
-    return (
-      left > 0 &&
-      [...authorities, ...sent].some(
-        (issuer) =>
-          issuer.ca &&
-          issuer.validFromDate.getTime() <= now &&
-          now <= issuer.validToDate.getTime() &&
-          certificate.checkIssued(issuer) &&
-          hasSigned(issuer, certificate) &&
-          this.#leadsToAuthority(issuer, sent, left - 1),
-      )
+    return [...authorities, ...sent].some(
+      (issuer) =>
+        !tried.has(issuer) &&
+        issuer.ca &&
+        issuer.validFromDate.getTime() <= now &&
+        now <= issuer.validToDate.getTime() &&
+        certificate.checkIssued(issuer) &&
+        hasSigned(issuer, certificate) &&
+        this.#leadsToAuthority(issuer, sent, tried.add(issuer)),
     );
   }
 }
@@ -102,7 +104,7 @@ export class Certificates {
 function sentWith({ issuerCertificate }: X509Certificate): readonly X509Certificate[] {
   const sent: X509Certificate[] = [];
   for (let each = issuerCertificate; each !== undefined; each = each.issuerCertificate) {
-    if (sent.length === LONGEST_CHAIN) break;
+    if (sent.length === MOST_SENT) break;
     sent.push(each);
   }
   return sent;
