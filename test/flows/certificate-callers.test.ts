@@ -293,6 +293,37 @@ describe("authorities that a reload takes away", () => {
     expect((await scrape(gate)).value(counted)).toBeGreaterThanOrEqual(4);
   }, 30_000);
 
+  it("nor do other proxies go on to ask on them", async () => {
+    await using backend = await startEchoBackend();
+    await using gate = await startSallyport({
+      target: backend.url,
+      ...configured({ decisions: { from: ["127.0.0.0/8"] } }),
+    });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const session = connectHttp2(`https://localhost:${gate.port}`, { ca: gate.ca, ...web });
+    const headers = {
+      ...{
+        "x-original-uri": "/public",
+        "x-original-method": "GET",
+        "x-forwarded-for": "192.0.2.1",
+      },
+    };
+    const question = async () => {
+      const { status } = await over(gate, "/_sallyport/decide", { agent, ...web, headers });
+      const [answer] = await once(
+        session.request({ ":path": "/_sallyport/decide", ...headers }).resume(),
+        "response",
+      );
+      return [status, answer[":status"]];
+    };
+    expect(await question()).toEqual([200, 200]);
+    await replaceFile(gate, "clients.crt", other.cert);
+    await ask({ port: gate.adminPort }, "/-/reload", { method: "POST" });
+    expect(await question()).toEqual([401, 401]);
+    agent.destroy();
+    session.destroy();
+  });
+
   it("and an unrelated reload leaves the connections in peace", async () => {
     await using backend = await startEchoBackend();
     await using gate = await startSallyport({ target: backend.url, ...configured() });

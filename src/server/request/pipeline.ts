@@ -128,7 +128,12 @@ export class Pipeline {
         transfer.question = await context.gate.decisions?.questionIn(request, body, incoming);
         if (transfer.question === undefined) throw new GateError("no_route");
       }
-      if (transfer.question !== undefined) request = transfer.question.subject(request);
+      if (transfer.question !== undefined) {
+        // The certificate is that of the proxy: what it asks about says nothing of it.
+        const { clientCertificate } = request.connection;
+        if (clientCertificate !== undefined) context.gate.certificates?.check(clientCertificate);
+        request = transfer.question.subject(request);
+      }
       context.request = request;
       context.requestId = request.requestId;
       const { metadata } = context.gate;
