@@ -179,6 +179,23 @@ describe.each(IN)("in %s", (name, sent) => {
     }
   });
 
+  it("one of ours among other text is not ignored, nor passed on", async () => {
+    const { token } = standing().gate;
+    const key = `sp_${"0".repeat(12)}_${"A".repeat(43)}`;
+    const inList = name === "a cookie" || name === "the protocols of a WebSocket" ? "|" : ", ";
+    for (const mine of [
+      ...[`${token}.`, `.${token}`, `${token}.${token}`, `opaque.${token}`],
+      ...[`${token}${inList}Bearer ${THEIRS}`, `${THEIRS}${inList}Bearer ${token}`],
+      ...[`${THEIRS}${inList}Bearer ${key}`, `opaque${inList}Bearer ${key}`, `x${key}`],
+    ].map((each) => (name === "the query" || inList === "|" ? each.replaceAll(" ", "") : each))) {
+      const { status } = await send("all", both(sent(mine), session(token)));
+      expect([mine, status]).toEqual([mine, 401]);
+      expect([mine, (await send("optional", sent(mine))).status]).toEqual([mine, 401]);
+      const watched = await send("watched", sent(mine));
+      expect(JSON.stringify(watched.seen)).not.toContain(mine.slice(-40));
+    }
+  });
+
   it("one of others beside one of ours does not help to tell which counts", async () => {
     const { token } = standing().gate;
     const again = sent(THEIRS);

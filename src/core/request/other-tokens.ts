@@ -14,6 +14,8 @@ interface Claimed {
 
 /** How API keys begin. */
 const API_KEY = "sp_";
+/** The beginning of an API key anywhere in a text. */
+const KEY_WITHIN = /sp_[0-9a-f]{12}_/;
 
 /** Tells tokens of issuers that nobody here knows, such as an application's own. */
 export class OtherTokens {
@@ -27,17 +29,30 @@ export class OtherTokens {
 
   /**
    * Whether a token is certainly none that could be accepted here. Nothing in it is verified, so that says nothing more. A JWT that
-   * cannot be read may be one of ours, misspelt.
+   * cannot be read may be one of ours, misspelt, and so may a text with one of ours in it: libraries join two fields to a list.
    */
   has(token: string): boolean {
     const { allJwts, opaque, maxBytes } = this.#claimed;
-    if (token === "" || token.length > maxBytes || token.startsWith(API_KEY)) return false;
-    const parts = token.split(".", 4);
-    if (parts.length !== 3) return !opaque;
-    const payload = Buffer.from(parts[1] ?? "", "base64url").toString();
-    const claims = allJwts ? undefined : jsonObjectIn(payload);
-    if (claims === undefined) return false;
-    const { iss } = claims;
+    if (token === "" || token.length > maxBytes) return false;
+    if (token.startsWith(API_KEY) || KEY_WITHIN.test(token)) return false;
+    const parts = token.split(".");
+    if (parts.length !== 3) return !opaque && !parts.some((part) => this.#isOurs(part));
+    const claims = allJwts ? undefined : jsonObjectIn(decoded(parts[1] ?? ""));
+    return claims !== undefined && this.#isOfOthers(claims);
+  }
+
+  /** Whether a part of a text may be the claims of one of our tokens. To read JSON that is none is slow. */
+  #isOurs(part: string): boolean {
+    const text = decoded(part);
+    const claims = text.includes('"iss"') ? jsonObjectIn(text) : undefined;
+    return claims !== undefined && !this.#isOfOthers(claims);
+  }
+
+  #isOfOthers({ iss }: Readonly<Record<string, unknown>>): boolean {
     return iss === undefined || (typeof iss === "string" && !this.#issuers.has(iss));
   }
+}
+
+function decoded(part: string): string {
+  return Buffer.from(part, "base64url").toString();
 }
