@@ -24,6 +24,8 @@ const short = (value: number): Buffer => number(value).subarray(2);
 const authentication = (kind: number, ...rest: readonly (string | Buffer)[]): Buffer =>
   message("R", number(kind), ...rest);
 const READY = message("Z", "I");
+const BEGUN = Buffer.concat([message("C", "BEGIN\0"), message("C", "SET\0"), message("Z", "T")]);
+const COMMITTED = Buffer.concat([message("C", "COMMIT\0"), READY]);
 const LET_IN = Buffer.concat([authentication(0), READY]);
 const DESCRIPTION = message(
   ...(["T", short(1), "password_hash\0", number(0), short(0), number(25)] as const),
@@ -132,6 +134,8 @@ async function openHostile(greeting: Answer, answer: Answer = Buffer.alloc(0)) {
       heard.push(data);
       said += 1;
       if (said === 1) say(socket, greeting);
+      else if (data.includes("BEGIN")) socket.write(BEGUN);
+      else if (data.includes("COMMIT")) socket.write(COMMITTED);
       else if (data.includes("SELECT")) say(socket, answer);
     });
   }).listen(0, "127.0.0.1");

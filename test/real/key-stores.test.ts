@@ -123,6 +123,21 @@ describe.skipIf(postgresMissing !== undefined)(`PostgreSQL ${postgresMissing ?? 
     await until(async () => (await get(ci.key)) === 401);
   });
 
+  test("a table that is locked gets no more and more questions", { timeout: 60_000 }, async () => {
+    await hold({ ci: { hash: ci.hash } });
+    const { get } = await start([entry()]);
+    const locked = server.query("BEGIN; LOCK TABLE api_keys; SELECT pg_sleep(7); COMMIT");
+    await new Promise((resolve) => setTimeout(resolve, 6_000));
+    await server.query(`DO $do$ DECLARE asking int; BEGIN
+      SELECT count(*) INTO asking FROM pg_stat_activity WHERE application_name = 'sallyport';
+      IF asking > 2 THEN RAISE '% connections ask', asking; END IF;
+    END $do$`);
+    expect(await get(ci.key)).toBe(THROUGH);
+    await locked;
+    await hold({});
+    await until(async () => (await get(ci.key)) === 401);
+  });
+
   test.each([1, 2])(
     "a reload with a wrong password keeps the keys, and one with the right one follows again (%i workers)",
     { timeout: 60_000 },

@@ -150,7 +150,9 @@ export class PostgresPool {
   }
 
   /**
-   * Runs a query on a connection that is free.
+   * Runs a query on a connection that is free. Its server ends it in time, too: it does not notice that nobody waits any more for
+   * what waits for a lock, and such queries would take up all of its connections. The limit ends with the transaction, since a
+   * pooler may give its connection to others.
    *
    * @param leftMs the time for its response, in milliseconds.
    * @throws RemoteError, or the error of the library or the server.
@@ -162,13 +164,16 @@ export class PostgresPool {
     begin(client);
     try {
       // The types of pg lack `query_timeout`.
-      const query = { text, values: [...values], query_timeout: leftMs };
+      const bounded = { query_timeout: leftMs };
+      const limit = Math.max(1, Math.ceil(leftMs));
+      await client.query({ text: `BEGIN; SET LOCAL statement_timeout = ${limit}`, ...bounded });
+      const query = { text, values: [...values], ...bounded };
       const { rows, fields } = await client.query<Row>(query);
+      await client.query({ text: "COMMIT", ...bounded });
       client.release();
       return { rows, columns: fields.map(({ name }) => name) };
     } catch (error) {
-      // An error reply leaves the connection usable.
-      release(client, error);
+      await release(client, error, leftMs);
       throw error;
     }
   }
@@ -199,9 +204,17 @@ export class PostgresPool {
   }
 }
 
-function release(client: pg.PoolClient, error: unknown): void {
+/** An error reply leaves the connection usable after the end of the transaction. */
+async function release(client: pg.PoolClient, error: unknown, leftMs: number): Promise<void> {
   const said = error instanceof Error && "severity" in error && error.severity === "ERROR";
-  client.release(!said);
+  const end = { text: "ROLLBACK", query_timeout: leftMs };
+  const ended =
+    said &&
+    (await client.query(end).then(
+      () => true,
+      () => false,
+    ));
+  client.release(!ended);
 }
 
 /** Sets every option, since the library takes missing options from the environment. */
@@ -249,6 +262,10 @@ export const POSTGRES_HINTS: readonly { readonly reason: RegExp; readonly hint: 
     hint: "it has no free connection: lower `connections`, or raise max_connections",
   },
   { reason: /^53/, hint: "it lacks a resource: 53100 means disk space, 53200 memory" },
+  {
+    reason: /^57014/,
+    hint: "the query takes longer than `timeout`: pg_stat_activity shows what it waits for",
+  },
   { reason: /^57P03/, hint: "it is starting up or shutting down" },
   {
     reason: /does not support SSL/,
