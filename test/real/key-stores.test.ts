@@ -11,6 +11,7 @@ import { scrape } from "../support/scrape.ts";
 import { temporaryDirectory, type TemporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 import { type KeySource, keyStoreContract } from "../tokens/key-store-contract.ts";
+import { startRelay } from "./relay.ts";
 import { postgresMissing, type PostgresServer, startPostgres } from "./postgres-server.ts";
 
 const TABLE = `CREATE TABLE api_keys (name text PRIMARY KEY, hash text NOT NULL, subject text, groups text[],
@@ -119,6 +120,28 @@ describe.skipIf(postgresMissing !== undefined)(`PostgreSQL ${postgresMissing ?? 
     expect(await get(ci.key)).toBe(THROUGH);
     expect(performance.now() - began).toBeLessThan(500);
     server.signal("SIGCONT");
+    await hold({});
+    await until(async () => (await get(ci.key)) === 401);
+  });
+
+  test("a wrong row is not read again and again", { timeout: 60_000 }, async () => {
+    await hold({ ci: { hash: ci.hash } });
+    await using relay = await startRelay(Number(new URL(server.url).port));
+    const url = server.url.replace(/:\d+\//, `:${relay.port}/`);
+    const { gate, get } = await start([entry({ url })]);
+    const many = "SELECT 'k' || i, 'nonsense' FROM generate_series(1, 5000) AS i";
+    await server.query(`INSERT INTO api_keys (name, hash) ${many}`);
+    const readable = async () =>
+      (await scrape(gate)).value('sallyport_api_key_store_readable{store="postgres"}');
+    await until(async () => (await readable()) === 0);
+    const { received } = relay;
+    expect(received).toBeGreaterThan(100_000);
+    await new Promise((resolve) => setTimeout(resolve, 1_600));
+    expect(relay.received - received).toBeLessThan(50_000);
+    expect([await readable(), await get(ci.key)]).toEqual([0, THROUGH]);
+    // What was read before is right again, and then it changes.
+    await server.query("DELETE FROM api_keys WHERE hash = 'nonsense'");
+    await until(async () => (await readable()) === 1);
     await hold({});
     await until(async () => (await get(ci.key)) === 401);
   });

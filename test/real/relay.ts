@@ -7,6 +7,8 @@ export interface DelayedRelay extends AsyncDisposable {
   readonly port: number;
   /** The delay of each response, in milliseconds. */
   delayMs: number;
+  /** How many bytes the server has sent. */
+  received: number;
   /** Closes all connections. */
   cut(): void;
 }
@@ -15,7 +17,7 @@ export interface DelayedRelay extends AsyncDisposable {
 export async function startRelay(target: number): Promise<DelayedRelay> {
   const sockets = new Set<Socket>();
   const relay = {
-    ...{ port: 0, delayMs: 0 },
+    ...{ port: 0, delayMs: 0, received: 0 },
     cut: () => {
       for (const socket of sockets) socket.destroy();
       sockets.clear();
@@ -30,6 +32,7 @@ export async function startRelay(target: number): Promise<DelayedRelay> {
       sockets.add(from);
       from.on("error", () => to.destroy()).on("close", () => to.destroy());
       from.on("data", (chunk: Buffer) => {
+        if (from === upstream) relay.received += chunk.length;
         setTimeout(() => to.writable && to.write(chunk), from === upstream ? relay.delayMs : 0);
       });
     }

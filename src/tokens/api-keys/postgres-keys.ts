@@ -49,6 +49,8 @@ class PostgresTable implements KeyTable {
   readonly #pool: PostgresPool;
   readonly #timeoutMs: number;
   readonly #text: string;
+  /** What was found last, if it has a key that cannot be used. It is not read again and again. */
+  #wrong: { readonly print: string; readonly error: unknown } | undefined;
 
   constructor(settings: PostgresSettings, query: string, authorities: string | undefined) {
     this.#pool = new PostgresPool(settings, () => authorities);
@@ -58,16 +60,23 @@ class PostgresTable implements KeyTable {
 
   async readUnless(print: string) {
     const left = this.#timeoutMs;
-    const answer = await withTimeout(this.#pool.query(this.#text, [print], left), left, undefined);
+    const known = [this.#wrong?.print ?? print];
+    const answer = await withTimeout(this.#pool.query(this.#text, known, left), left, undefined);
     if (answer === undefined) throw new RemoteError(LATE);
     const [row = {}] = answer.rows;
+    if (this.#wrong !== undefined && row["print"] === this.#wrong.print) throw this.#wrong.error;
+    this.#wrong = undefined;
     if (row["print"] === print) return undefined;
     const rows = typeof row["keys"] === "string" ? jsonIn(row["keys"]) : undefined;
     if (typeof row["print"] !== "string" || !Array.isArray(rows)) {
       throw new RemoteError("the answer holds no keys");
     }
-    if (rows.length > MOST_ROWS) throw new RemoteError(`there are more than ${MOST_ROWS} keys`);
-    return { print: row["print"], rows: keysIn(rows) };
+    try {
+      return { print: row["print"], rows: keysIn(rows) };
+    } catch (error) {
+      this.#wrong = { print: row["print"], error };
+      throw error;
+    }
   }
 
   close(): Promise<void> {
@@ -95,8 +104,9 @@ function jsonIn(text: string): unknown {
   }
 }
 
-/** @throws RemoteError for the first key that cannot be used. */
+/** @throws RemoteError for too many keys, or for the first one that cannot be used. */
 function keysIn(rows: readonly unknown[]): ApiKeyRow[] {
+  if (rows.length > MOST_ROWS) throw new RemoteError(`there are more than ${MOST_ROWS} keys`);
   const names = new Set<string>();
   return rows.map((row, index) => {
     const { name, ...columns } = isJsonObject(row) ? row : {};
