@@ -324,6 +324,24 @@ describe("authorities that a reload takes away", () => {
     session.destroy();
   });
 
+  it("and one that does not say that it is an authority stays one", async () => {
+    const old = await clientAuthority("Old", [-1, 365], false);
+    const certificate = await old.certificate();
+    await using backend = await startEchoBackend();
+    await using gate = await startSallyport({
+      target: backend.url,
+      ...configured(),
+      files: { "clients.crt": old.cert },
+    });
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    expect((await over(gate, "/any", { agent, ...certificate })).status).toBe(200);
+    await replaceFile(gate, "clients.crt", `${old.cert}\n${other.cert}`);
+    await ask({ port: gate.adminPort }, "/-/reload", { method: "POST" });
+    expect((await over(gate, "/any", { agent, ...certificate })).status).toBe(200);
+    expect((await over(gate, "/any", { agent: false, ...certificate })).status).toBe(200);
+    agent.destroy();
+  });
+
   it("and an unrelated reload leaves the connections in peace", async () => {
     await using backend = await startEchoBackend();
     await using gate = await startSallyport({ target: backend.url, ...configured() });

@@ -48,17 +48,19 @@ export const ALICE_SUBJECT: readonly Attribute[] = [
  * Creates an authority that issues client certificates.
  *
  * @param days its own validity, in days from now.
+ * @param saysSo whether it says that it is one (basicConstraints). Old ones do not.
  */
 export async function clientAuthority(
   name = "Sallyport clients",
   days: Days = [-1, 365],
+  saysSo = true,
 ): Promise<ClientAuthority> {
   const authority = await generate([{ name: "commonName", value: name }], {
     keyType: "ec",
     algorithm: "sha256",
     ...validity(days),
     extensions: [
-      { name: "basicConstraints", cA: true, critical: true },
+      ...(saysSo ? [{ name: "basicConstraints", cA: true, critical: true } as const] : []),
       { name: "keyUsage", keyCertSign: true, cRLSign: true, critical: true },
     ],
   });

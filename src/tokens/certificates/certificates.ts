@@ -90,7 +90,8 @@ export class Certificates {
     return [...authorities, ...sent].some(
       (issuer) =>
         !tried.has(issuer) &&
-        issuer.ca &&
+        // Of those in the file, TLS does not demand that they say so: certificates of version 1 cannot.
+        (issuer.ca || authorities.includes(issuer)) &&
         issuer.validFromDate.getTime() <= now &&
         now <= issuer.validToDate.getTime() &&
         certificate.checkIssued(issuer) &&
