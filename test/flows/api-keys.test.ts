@@ -195,8 +195,11 @@ describe("an API key", () => {
     expect(said[0]).toBe(said[1]);
   });
 
-  it("ends by the revocation of its subject", async () => {
-    await using own = await start(backend, FILE);
+  it.each([
+    ["", {}],
+    [", even if it says that it is yet to be made", { created: "2100-01-01T00:00:00Z" }],
+  ])("ends by the revocation of its subject%s", async (_, more) => {
+    await using own = await start(backend, { ...FILE, ci: { ...FILE.ci, ...more } });
     expect((await get("/x", ci.key, {}, own)).status).toBe(200);
     const path = "/-/revoke?subject=ci&issuer=api-keys";
     expect((await ask({ port: own.adminPort }, path, { method: "POST" })).status).toBe(200);

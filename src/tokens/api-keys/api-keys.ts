@@ -22,6 +22,9 @@ const UNKNOWN: TokenRefusal = { step: "key", reason: "unknown_key" };
 const DISABLED: TokenRefusal = { step: "signature", reason: "inactive" };
 const EXPIRED: TokenRefusal = { step: "claims", reason: "expired" };
 
+/** How far the clock that wrote when a key was made may be ahead of ours, in milliseconds. */
+const CLOCK_AHEAD_MS = 5 * 60_000;
+
 /** The keys of all stores, as plain data for other threads. */
 export interface ApiKeySet {
   readonly rows: readonly ApiKeyRow[];
@@ -52,7 +55,7 @@ export class ApiKeys {
         {
           digest: Buffer.from(row.hash, "hex"),
           disabled: row.disabled,
-          verified: new VerifiedToken(claimsOf(row), row.hash, undefined),
+          verified: new VerifiedToken(claimsOf(row, clock.now()), row.hash, undefined),
         },
       ]),
     );
@@ -77,8 +80,10 @@ export class ApiKeys {
   }
 }
 
-function claimsOf({ name, subject, groups, scopes, created, ...row }: ApiKeyRow): IdentityClaims {
-  const { expires = NEVER_MS } = row;
+function claimsOf(row: ApiKeyRow, nowMs: number): IdentityClaims {
+  const { name, subject, groups, scopes, created = Infinity, expires = NEVER_MS } = row;
+  // A time to come says nothing: no revocation of the subject would ever end the key.
+  const isKnown = created <= nowMs + CLOCK_AHEAD_MS;
   return {
     subject,
     groups,
@@ -86,7 +91,7 @@ function claimsOf({ name, subject, groups, scopes, created, ...row }: ApiKeyRow)
     issuer: API_KEY_ISSUER,
     expiresAt: Math.floor(expires / 1_000),
     acceptedUntil: expires,
-    issuedAt: created && Math.floor(created / 1_000),
+    issuedAt: isKnown ? Math.floor(created / 1_000) : undefined,
     claims: new Map([[API_KEY_CLAIM, name]]),
   };
 }
