@@ -4,11 +4,17 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { ask } from "../support/ask.ts";
 import { CheckClient, shortly } from "../support/check-client.ts";
+import { editConfiguration } from "../support/edits.ts";
+import { signingPair, signToken } from "../support/foreign-keys.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
 import { connectHttp2 } from "../support/http2-client.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { startWebSocketBackend, type WebSocketBackend } from "../support/websocket.ts";
+import {
+  openWebSocket,
+  startWebSocketBackend,
+  type WebSocketBackend,
+} from "../support/websocket.ts";
 
 const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
 const THEIRS = `${encoded({ alg: "HS256" })}.${encoded({ iss: "https://app.example" })}.c2ln`;
@@ -122,4 +128,27 @@ it("the logout of the session works with the application's token beside it", asy
   const login = await ask(gate, "/api/logout", { method: "POST", headers: headers() });
   expect(login.status).toBe(200);
   expect((await ask(gate, "/app/x", { headers: headers() })).status).toBe(401);
+});
+
+it("an issuer that a reload takes away is one of others from then on, also for what runs", async () => {
+  const pair = signingPair("k");
+  const now = Math.floor(Date.now() / 1_000);
+  const claims = { iss: "https://id.example", aud: "app", sub: "bob", iat: now, exp: now + 600 };
+  const token = await signToken(pair, claims);
+  const issuer = { issuer: "https://id.example", audience: "app", algorithms: ["ES256"] };
+  const open = { name: "open", path: "/open", auth: "optional", upstream: "app" };
+  await using own = await startSallyport({
+    target: sockets.url,
+    config: {
+      routes: [{ ...open, tokenFrom: [{ header: "Authorization", others: "ignore" }] }],
+      tokens: { trusted: [{ ...issuer, jwks: { file: "keys.json" } }] },
+    },
+    files: { "keys.json": JSON.stringify({ keys: [pair.jwk] }) },
+  });
+  const asBob = await openWebSocket(own, "/open", { authorization: `Bearer ${token}` });
+  const asNobody = await openWebSocket(own, "/open", { authorization: `Bearer ${THEIRS}` });
+  await editConfiguration(own, (config) => void delete config["tokens"]);
+  expect(await asBob.closed).toBe(1008);
+  const still = await Promise.race([asNobody.closed, Promise.resolve("open")]);
+  expect(still).toBe("open");
 });

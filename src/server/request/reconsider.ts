@@ -62,11 +62,14 @@ async function inTurns<Item>(
   await Promise.all(decisions);
 }
 
-/** What an API key gets for a request that it made as another caller. */
+/** What a request gets that it made as another caller: by an API key, or by a token that belongs to others now. */
 const ANOTHER = new GateError("invalid_token", { reason: "unknown_key" });
 
-function isAnother(now: Identity | undefined, before: Identity | undefined): boolean {
-  return now !== undefined && before !== undefined && now.subject !== before.subject;
+/** Whether a request would be that of another caller. Where nobody need be known, one who was known is another. */
+function isAnother({ identity, route }: Permit, before: Identity | undefined): boolean {
+  if (before === undefined) return false;
+  if (identity !== undefined) return identity.subject !== before.subject;
+  return route.auth === "optional" && route.mode !== "monitor";
 }
 
 /** The decision about a former permit; undefined if nothing can be decided now. */
@@ -77,7 +80,7 @@ async function verdictNow(
   if (!hasUpstream(route.upstream)) return new GateError("no_route");
   const context = { gate, upgrade: undefined, dryRun: true, accepted: identity } as const;
   const { action } = await decide(request, context);
-  if (action instanceof Permit) return isAnother(action.identity, identity) ? ANOTHER : action;
+  if (action instanceof Permit) return isAnother(action, identity) ? ANOTHER : action;
   if (!(action instanceof GateError)) return undefined;
   return denialOf(action) !== undefined || action.code === "no_route" ? action : undefined;
 }
