@@ -243,7 +243,7 @@ keys:
     scopes: ["orders:read"]
     expires: 2027-02-22T10:00:00Z     # default: never
     disabled: false
-    created: 2026-11-24T10:00:00Z     # for revocations; default: not known
+    created: 2026-11-24T10:00:00Z     # for revocations; default, and if it is still to come: not known
 \`\`\`
 
 With \`{ kind: postgres, url: "postgres://…", caFile: db-ca.crt }\`, the keys are rows of a table. Its columns are called like the keys above, beside \`name\`, or \`query\` names them so; only
