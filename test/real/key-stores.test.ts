@@ -228,6 +228,8 @@ describe.skipIf(postgresMissing !== undefined)(`PostgreSQL ${postgresMissing ?? 
     };
     await hold({ ci: { hash: ci.hash } });
     expect(await doctor()).toMatch(/postgres: 1 API keys, answers in \d+ ms/);
+    await hold({ ci: { hash: ci.hash, expires: "infinity" } });
+    expect(await doctor()).toMatch(/postgres: 1 API keys/);
     await hold({ ci: { hash: "nonsense" } });
     expect(await doctor()).toContain("the key ci: hash must be sha256:");
     expect(await doctor({ query: "SELECT name FROM nowhere" })).toContain("42P01");

@@ -104,6 +104,9 @@ function jsonIn(text: string): unknown {
   }
 }
 
+/** How PostgreSQL writes the end of what does not end. */
+const FOREVER = "infinity";
+
 /** @throws RemoteError for too many keys, or for the first one that cannot be used. */
 function keysIn(rows: readonly unknown[]): ApiKeyRow[] {
   if (rows.length > MOST_ROWS) throw new RemoteError(`there are more than ${MOST_ROWS} keys`);
@@ -118,7 +121,9 @@ function keysIn(rows: readonly unknown[]): ApiKeyRow[] {
     if (names.has(name)) throw new RemoteError(`there are two keys named ${name}`);
     names.add(name);
     const problems: ConfigProblem[] = [];
-    const known = Object.entries(columns).filter(([, value]) => value !== null);
+    const known = Object.entries(columns).filter(
+      ([column, value]) => value !== null && !(column === "expires" && value === FOREVER),
+    );
     const key = readApiKey(
       name,
       Object.fromEntries(known.map(([column, value]) => [column, listed(column, value)])),
