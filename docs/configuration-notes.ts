@@ -38,7 +38,7 @@ model](../security-model.md#tls) lists TLS versions and suites, and says which c
 
 A throttled login gets 429; a login that finds the queue full gets 503: [troubleshooting](../troubleshooting.md#the-login-is-throttled).`,
 
-  tokens: `\`tokens.issuer\` is also the \`realm\` of challenges. The directory of keys is reloaded when it changes: [operations](../operations.md#keys).
+  tokens: `\`tokens.issuer\` is also the \`realm\` of challenges. [Rotate keys](../how-to/rotate-keys.md) says how to change them.
 A key set is fetched over \`https\`, or over \`http\` from the loopback. Shared secrets in a key set are not accepted.
 
 Each issuer with keys needs one of \`tokens.trusted[].discovery: true\`, \`jwks.url\` and \`jwks.file\`. With discovery, the document must

@@ -1,4 +1,4 @@
-/** The keys of two replicas, as docs/operations.md rotates them and as it replaces a stolen one. */
+/** The keys of two replicas, as docs/how-to/rotate-keys.md rotates them and as it replaces a stolen one. */
 import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";

@@ -68,7 +68,7 @@ export class Space {
     return (await this.kubectl(["apply", "-f", "-"], JSON.stringify(list))).stderr;
   }
 
-  /** Replaces a Secret by what the files hold now, as docs/operations.md says. */
+  /** Replaces a Secret by what the files hold now, as docs/how-to/rotate-keys.md says. */
   async replaceSecret(secret: SecretName): Promise<void> {
     const made = [...this.#secret(secret), "--dry-run=client", "--output=yaml"];
     const { stdout } = await this.kubectl(["create", "secret", ...made]);

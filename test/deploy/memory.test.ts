@@ -8,7 +8,7 @@ import { parseSize } from "../../src/lib/text/duration.ts";
 import { ROOT } from "../docs/markdown.ts";
 import { documentedFile } from "./documents.ts";
 
-/** In bytes, from docs/operations.md and bench/RESULTS.md: a process after some work, and additional costs. */
+/** In bytes, from docs/performance.md and bench/RESULTS.md: a process after some work, and additional costs. */
 const WORKED = 175e6;
 const CONNECTION = 56e3;
 /** Data that waits for clients, and the garbage that a flood of it leaves. */

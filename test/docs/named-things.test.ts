@@ -66,11 +66,15 @@ describe.each(documents)("$name", ({ text, blocks }) => {
   });
 
   test("shows valid configurations and users files, and labels each block", async () => {
-    for (const block of blocks.filter(({ language }) => language === "yaml")) {
-      const file = /^# (\S+\.yaml)\n/.exec(block.text)?.[1];
+    const named = blocks
+      .filter(({ language }) => language === "yaml")
+      .map((block) => ({ ...block, file: /^# (\S+\.yaml)\n/.exec(block.text)?.[1] }));
+    const shown = Object.fromEntries(named.map(({ file = "", text: content }) => [file, content]));
+    for (const { file, ...block } of named) {
       expect(file, block.text).toBeDefined();
       if (file === "config.yaml") {
-        expect(await checked(block.text, await namedFiles())).toMatchObject({ code: 0, err: "" });
+        const files = { ...(await namedFiles()), ...shown };
+        expect(await checked(block.text, files)).toMatchObject({ code: 0, err: "" });
       } else if (file === "users.yaml") {
         expect(readUsersFile(Buffer.from(block.text), file).size).toBeGreaterThan(0);
       }

@@ -16,8 +16,8 @@ test("it has fewer than 150 lines", () => {
   expect(readme.text.trimEnd().split("\n").length).toBeLessThan(150);
 });
 
-test("it starts the demo and the tests with one command each", () => {
-  expect(shell).toEqual(expect.arrayContaining(["npm ci && npm start\n", "npm ci && npm test\n"]));
+test("it starts the demo with one command", () => {
+  expect(shell).toContain("npm ci && npm start\n");
 });
 
 test("the example has five lines, and passes the check", async () => {

@@ -71,7 +71,7 @@ test("help and documentation name the flag of every kind of revocation", async (
   const flags = NAMED_REVOCATIONS.map(({ word }) => `--${word}`);
   expect(flags).toEqual(expect.arrayContaining(["--jti", "--subject"]));
   expect(flags.filter((flag) => !out.includes(flag))).toEqual([]);
-  expect(missingIn("docs/operations.md", flags, (flag) => `token revoke ${flag}`)).toEqual([]);
+  expect(missingIn("docs/how-to/revoke.md", flags, (flag) => `token revoke ${flag}`)).toEqual([]);
   const named = flags.map((flag) => `?${flag.slice(2)}=…`);
   expect(missingIn("docs/reference/http.md", named, (query) => query)).toEqual([]);
 });

@@ -92,9 +92,10 @@ const EXAMPLES: Readonly<Record<string, { readonly missing?: string | undefined;
     http: { start: startLogin },
   };
 
-/** Returns the examples of docs/users.md with a single store, by its kind. */
+/** Returns the examples of docs/users.md and docs/how-to/ldap.md with a single store, by its kind. */
 function examples(): ReadonlyMap<string, string> {
-  const { blocks } = readDocument("docs/users.md");
+  const pages = ["docs/users.md", "docs/how-to/ldap.md"];
+  const blocks = pages.flatMap((page) => readDocument(page).blocks);
   const found = new Map<string, string>();
   for (const { language, text } of blocks) {
     if (language !== "yaml" || !text.includes("\nusers:\n")) continue;
@@ -105,7 +106,7 @@ function examples(): ReadonlyMap<string, string> {
   return found;
 }
 
-describe("the examples of docs/users.md", () => {
+describe("the examples of user stores", () => {
   const stack = new AsyncDisposableStack();
   afterAll(() => stack.disposeAsync());
 
