@@ -17,7 +17,7 @@ for a health check, Sallyport uses the proxy's own address and does not trust it
 CGI, WSGI and PHP read \`_\` and \`-\` in header names as the same. Sallyport always drops a header with \`_\` that such a backend could take for
 one of Sallyport's own. \`server.underscoreHeaders\` says what happens to the others: \`drop\` hides them from routes and backends, \`reject\`
 answers 400 (\`underscore_header\`). The same holds for trailers, which only backends of HTTP/2 get: if the answer has already begun,
-\`reject\` breaks it off. Envoy has the same three choices (\`headers_with_underscores_action\`); nginx drops by default (\`underscores_in_headers\`).
+\`reject\` breaks it off.
 
 Behind a trusted proxy, the client is the last address of \`X-Forwarded-For\`, with or without port, that is not in
 \`server.trustedProxies\`; Sallyport reads no other header for this. The backend gets \`X-Forwarded-For\`, \`-Proto\`, \`-Host\`, \`-Port\`,
@@ -64,7 +64,7 @@ is cached for 10 seconds.`,
 
   identity: `\`oauth2-proxy\` sets \`X-Forwarded-User\` and \`-Groups\`, \`kube-rbac-proxy\` sets \`X-Remote-User\` and \`-Groups\`; neither names the issuer. [The HTTP reference](http.md#headers-towards-the-backend) lists the headers of \`sallyport\`. Sallyport removes the headers in \`identity.claims\` from client requests, like the others.`,
 
-  cors: `With \`cors\`, Sallyport answers browsers' preflight requests for every path, without a token; the backend does not get them. All of Sallyport's own responses, including a 401 and the login, have the headers that let scripts read them, and their \`Retry-After\`, \`RateLimit\`, \`RateLimit-Policy\`, \`WWW-Authenticate\`, \`Allow\`, \`Proxy-Status\` and \`X-Request-Id\`, whatever \`exposeHeaders\` names. Sallyport adds these headers to a backend's response unless that has its own \`Access-Control-Allow-Origin\`. Scripts send the token in \`Authorization\`, which needs no \`credentials\`. CORS protects users' browsers, not the backend: other clients can send any \`Origin\`.`,
+  cors: `With \`cors\`, Sallyport answers browsers' preflight requests for every path, without a token; the backend does not get them. All of Sallyport's own responses, including a 401 and the login, have the headers that let scripts read them, and their \`Retry-After\`, \`RateLimit\`, \`RateLimit-Policy\`, \`WWW-Authenticate\`, \`Allow\`, \`Proxy-Status\` and \`X-Request-Id\`, whatever \`exposeHeaders\` names. Sallyport adds these headers to a backend's response unless that has its own \`Access-Control-Allow-Origin\`. Scripts send the token in \`Authorization\`, which needs no \`credentials\`.`,
 
   networks: `A name stands for its networks in \`routes[].allow\` and \`routes[].deny\`: \`networks: { office: ["203.0.113.0/24"] }\`.`,
 
@@ -72,25 +72,25 @@ is cached for 10 seconds.`,
 methods, then the one with more \`headers\`. \`sallyport check\` prints the order. Without \`routes\`, every request requires a token and goes to the only upstream. A route has
 either \`path\` or \`exact\`.
 
-With \`mode: monitor\`, Sallyport refuses nothing. It forwards a request that it would otherwise refuse, but without identity headers. A
-request that only exceeds its rate or concurrency limit is forwarded unchanged. Both count as \`would_deny\`: [how to roll it
+With \`mode: monitor\`, Sallyport refuses nothing, and counts what it would refuse: [how to roll it
 out](../operations.md#put-it-in-front-of-a-running-backend).
 
 With \`routes[].tokenFrom\`, a token may be in any one of these places: a request with two tokens gets 401, and so does one that repeats the
 cookie or query parameter. Sallyport takes values as they are, without removing quotes or encodings. The backend gets the remaining cookies,
-query and offered subprotocols, byte for byte. Browsers send cookies with requests from any page. So if the token is in a cookie, WebSockets
-and methods other than GET, HEAD and OPTIONS need \`Sec-Fetch-Site: same-origin\`, or an \`Origin\` that is the request's own or in
-\`cors.origins\` with \`cors.credentials\`; otherwise they get 403 (\`cross_site\`). The own origin has the scheme that the browser used:
-\`X-Forwarded-Proto\` of a trusted proxy, else that of the connection. If TLS ends in front of Sallyport, put that proxy into
-\`server.trustedProxies\`: otherwise, with \`server.tls: off\`, pages of \`http://\` count as well as those of \`https://\`. Responses to a caller whose token is not in
-\`Authorization\` get \`Cache-Control: private\`, unless the backend's own \`Cache-Control\` says whether shared caches may store them:
-caches protect only responses to requests with \`Authorization\` (RFC 9111 §3.5). If a WebSocket offers \`bearer\` and the backend selects
-no subprotocol, Sallyport selects \`bearer\`; the Kubernetes form needs another subprotocol next to it. A token in a query ends up in the
-logs of proxies in front and in browser histories: prefer the other places. Browsers would also repeat it in the \`Referer\` of everything
-that a page loads. So if any route takes tokens from a query, Sallyport removes these parameters from \`Referer\`, \`Ping-From\`,
-\`Ping-To\`, \`HX-Current-URL\` and the like and from headers of trusted proxies such as \`X-Original-URI\`, on all routes. Answers on routes with
-\`query\` get \`Referrer-Policy: no-referrer\`, unless the backend sets its own policy; so do all of Sallyport's own answers.
-\`/api/logout\` and the version paths take tokens from the places of all routes, and from \`Authorization\`.
+query and offered subprotocols, byte for byte.
+
+- **Cookies** come with requests from any page. So WebSockets and methods other than GET, HEAD and OPTIONS need \`Sec-Fetch-Site: same-origin\`, or an
+  \`Origin\` that is the request's own or in \`cors.origins\` with \`cors.credentials\`; otherwise they get 403 (\`cross_site\`). The own origin has the
+  scheme of \`X-Forwarded-Proto\` of a trusted proxy, else that of the connection. If TLS ends in front of Sallyport, put that proxy into
+  \`server.trustedProxies\`: otherwise, with \`server.tls: off\`, pages of \`http://\` count as well as those of \`https://\`.
+- **Responses** to a caller whose token is not in \`Authorization\` get \`Cache-Control: private\` (RFC 9111 §3.5), unless the backend's own
+  \`Cache-Control\` says whether shared caches may store them.
+- **WebSockets**: if one offers \`bearer\` and the backend selects no subprotocol, Sallyport selects \`bearer\`; the Kubernetes form needs another
+  subprotocol next to it.
+- **Queries** end up in logs of proxies and in browser histories: prefer the other places. If any route takes tokens from a query, Sallyport removes
+  these parameters from \`Referer\`, \`Ping-From\`, \`Ping-To\`, \`HX-Current-URL\` and the like and from headers of trusted proxies such as
+  \`X-Original-URI\`, on all routes. Answers on such routes, and all of Sallyport's own, get \`Referrer-Policy: no-referrer\`, unless the backend sets
+  a policy.
 
 With \`auth: optional\`, Sallyport forwards a request without a token without identity headers; an invalid token gets 401.
 
@@ -113,9 +113,8 @@ with these names do not reach the backend. \`allow\` and \`deny\` apply to the c
 \`deny\` wins. They also apply to public routes. \`concurrency\` counts requests, including WebSockets, from the decision until the response
 has ended, in all workers, and with \`shared\` in all replicas.
 
-With \`mirror\`, Sallyport also sends \`percent\` of the forwarded requests to another upstream, so that you can try a new version with real
-traffic. The copy has the same method, path, query, headers, body and identity, and the same tokens are removed. Sallyport ignores the
-responses, never retries a copy, and never delays a request for it. It sends a copy when the request is complete. It drops the copy, and
+With \`mirror\`, Sallyport also sends \`percent\` of the forwarded requests to another upstream. The copy is what the backend gets. Sallyport ignores
+the responses, never retries a copy, and never delays a request for it. It sends a copy when the request is complete. It drops the copy, and
 counts that in \`sallyport_mirrored_requests_total\`, if the body is larger than \`bodyBytes\` or takes longer than 10 seconds, if all
 \`connections\` of that upstream are in use, or if copies already take an eighth of \`server.limits.bufferedBytes\`. \`timeouts.response\`
 limits the time for the whole response. Request trailers and WebSockets are not mirrored. The other upstream learns who is calling, so trust
@@ -136,8 +135,7 @@ in single quotes, in which YAML keeps backslashes.
 - It supports \`.\`, classes such as \`[a-z]\` and \`[^/]\`, \`\\d\`, \`\\w\`, \`\\\` before a punctuation character, \`(…)\`, \`|\`, \`*\`,
   \`+\`, \`?\`, \`{2}\`, \`{2,}\` and \`{2,5}\`. They have the same meaning as in RE2 and PCRE. Lookaround, back-references and flags are
   not supported.
-- Sallyport compiles it into a table at start and at reload. Matching takes one table lookup per character of the path, so no path makes it
-  slow. An expression that needs more than 1,000 states is an error.
+- Matching takes one table lookup per character of the path. An expression that needs more than 1,000 states is an error.
 - \`^\` and \`$\` are errors, since it always matches from the first character to the last: \`/users/[0-9]+\` matches neither \`/users/1/\`
   nor \`/users/1/x\`. Add \`/?\` or \`(/.*)?\` at the end to match these, too.
 - It matches against the same path as \`path\` and \`exact\`: the canonical path without the query, case-sensitively, with @ for %40 and %20
@@ -171,9 +169,7 @@ name (\`X_Tenant\`), \`add\` adds a field, \`remove\` removes all of them. Value
 token cannot add a header. If a value does not exist, such as the subject on a public route, Sallyport omits the header and removes the
 client's. You cannot change headers that frame the message, end at the proxy, or name the caller. \`responseHeaders.set\` and \`.add\` also
 apply to Sallyport's own responses on the route, such as a 401, but do not replace their headers. \`sallyport explain\` does not show the
-values, since they may be secrets.
-
-Routes without \`rewrite\` never conflict: each request has one route, and the backend gets the path that Sallyport checked.`,
+values, since they may be secrets.`,
 
   authorization: `Sallyport asks an entry for routes that name it in \`authorize\`, after checking \`require\`. If it denies the request, the client gets 403; if it is unavailable, 503 (with \`onError:
   deny\`: 403). Without an answer, nobody passes.
@@ -187,7 +183,7 @@ Routes without \`rewrite\` never conflict: each request has one route, and the b
   408 and 429 denies it, and any other status counts as unavailable. \`claims\` contains the claims that other parts of the configuration
   name. The query is not sent.`,
 
-  upstreams: `If an upstream has several targets, Sallyport ejects a target for \`ejection.for\` at once if it cannot connect to the target, otherwise after \`ejection.failures\` failures in a row: a request that times out or breaks off, or a status of 500 or more. One request that the target never answers does not eject it. After that time, the target gets one request at a time until it has answered one, and for another \`ejection.for\` only requests that Sallyport can retry. So a target that dies costs only the requests that it had, one that hangs costs \`ejection.failures\` more at most, and one that stays dead costs no more. With \`health\`, Sallyport also stops using a target whose checks fail. If no target remains, it uses all. Each thread decides by itself. All kinds of \`balance\` respect \`weight\` except \`first\` (the first usable target in the list): \`roundRobin\`, \`leastRequests\` (fewest in flight), \`random2\` (the less busy of two random targets), \`clientHash\`
+  upstreams: `If an upstream has several targets, Sallyport ejects a target for \`ejection.for\` at once if it cannot connect to the target, otherwise after \`ejection.failures\` failures in a row: a request that times out or breaks off, or a status of 500 or more. One request that the target never answers does not eject it. After that time, the target gets one request at a time until it has answered one, and for another \`ejection.for\` only requests that Sallyport can retry. With \`health\`, Sallyport also stops using a target whose checks fail. If no target remains, it uses all. Each thread decides by itself. All kinds of \`balance\` respect \`weight\` except \`first\` (the first usable target in the list): \`roundRobin\`, \`leastRequests\` (fewest in flight), \`random2\` (the less busy of two random targets), \`clientHash\`
   (a client stays with its target).
 
 Sallyport retries a request at another target if it was not sent, or if its connection broke before the response and its method is
@@ -211,8 +207,7 @@ export const AFTER = `## The users file
 
 Passwords are argon2id, bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`, with a cost of 8 to 16) or scrypt (\`$scrypt$ln=…\`) hashes;
 \`sallyport hash-password\` prints one. Sallyport refuses plain text, MD5 and SHA-1, with the line number. \`groups\` and \`disabled\` are optional.
-Sallyport reads the file in a separate thread while traffic continues: 20,000 users take about 2 s of CPU and 300 MB of memory, 2,000
-about 0.4 s and 55 MB. The maximum is 8 MiB.
+The maximum is 8 MiB; [performance](../performance.md#memory-and-processor-time) says what reading takes.
 
 \`\`\`yaml
 # users.yaml
@@ -263,38 +258,5 @@ CREATE TABLE api_keys (
   created  timestamptz DEFAULT now()
 );
 GRANT SELECT ON api_keys TO sallyport;
-\`\`\`
-
-## A larger configuration
-
-\`\`\`yaml
-# config.yaml
-server:
-  listen: "0.0.0.0:\${PORT:-8443}"
-  tls: { certFile: tls.crt, keyFile: tls.key, minVersion: TLSv1.3 }
-  trustedProxies: [10.0.0.0/8]
-users:
-  - { kind: file, path: users.yaml }
-tokens:
-  keys: keys
-  trusted:
-    - issuer: https://id.example.com
-      audience: orders
-      jwks: { url: "https://id.example.com/jwks.json" }
-      algorithms: [RS256]
-version: { upstream: orders, path: /version, field: version }
-identity: { headers: { subject: X-User, groups: X-Groups, issuer: X-Issuer } }
-routes:
-  - { name: docs, path: /docs/, methods: [GET, HEAD], auth: none, upstream: docs }
-  - name: orders
-    path: /api/orders
-    require: { groups: { any: [sales, admin] } }
-    upstream: orders
-    rewrite: { stripPrefix: /api }
-upstreams:
-  docs: { targets: ["unix:/run/docs.sock"] }
-  orders:
-    targets: ["http://127.0.0.1:8080", "http://127.0.0.1:8081"]
-    timeouts: { response: 10s }
 \`\`\`
 `;
