@@ -15,11 +15,11 @@ const ELSEWHERE = [
  */
 const LIMITS = {
   get: {
-    story: { files: 20, functions: 112, lines: 1_240 },
+    story: { files: 20, functions: 112, lines: 1_246 },
     guards: { files: 41, functions: 145, lines: 985 },
   },
   login: {
-    story: { files: 17, functions: 75, lines: 785 },
+    story: { files: 17, functions: 75, lines: 790 },
     guards: { files: 40, functions: 181, lines: 1_085 },
   },
 };
