@@ -28,11 +28,16 @@ Object.defineProperty(Server.prototype, "emit", {
   },
 });
 
-/** As in revision 69d672a. */
+/** A fast machine takes less than a stall for it once. */
+const TIMES = 4;
+
+/** As in revision 69d672a, several times over. */
 function cutBlanks(request: unknown): void {
   if (typeof request !== "object" || request === null || !("url" in request)) return;
   const [path = ""] = String(request.url).split("?");
-  for (const reading of pathReadings(path)) reading.replace(/ +$/, "");
+  for (const reading of pathReadings(path)) {
+    for (let i = 0; i < TIMES; i += 1) reading.replace(/ +$/, "");
+  }
 }
 
 function manyConnections(request: unknown): boolean {

@@ -39,7 +39,8 @@ describe("/startupz", () => {
 describe("readiness", () => {
   it("does not depend on backends unless configured", async () => {
     await using gate = await startSallyport({ target: NOBODY });
-    expect((await probe(gate, "/readyz?verbose")).body).toBe("ready\ndraining: no\n");
+    const { body } = await probe(gate, "/readyz?verbose");
+    expect(body).toMatch(/^ready\ndraining: no\nfiles: .* in force\n/);
   });
 
   it.each([
