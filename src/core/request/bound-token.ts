@@ -13,7 +13,7 @@ export let unbind: (token: BoundToken) => Identity;
 
 /**
  * A verified token whose caller must still prove to have what it is bound to. It is no identity: only `unbind` makes it one, so that
- * whoever forgets the proof has no caller.
+ * code that forgets the proof has no caller.
  */
 export class BoundToken {
   readonly claims: IdentityClaims;

@@ -38,7 +38,7 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
     async answer(call) {
       const answer = await logInBy(options, call, async () => {
         checkLoginHead(call.request, call.incoming);
-        // Before the password: whoever gets no token anyway neither costs a hash nor learns anything about a password.
+        // Before the password: a client that gets no token anyway costs no hash, and learns nothing about a password.
         const key = await keyToBind(options, call.request);
         return { ...parseLoginRequest(await readLoginBody(call)), key };
       });

@@ -182,7 +182,7 @@ export interface IntakeOptions {
   readonly unknown?: ClientUnknown;
   /** Whether some route takes paths that are not strict. */
   readonly loosePaths?: boolean;
-  /** Whether another proxy tells of the requests: then the certificate of the connection is that proxy's, not the client's. */
+  /** Whether another proxy asks about the requests: then the certificate of the connection is that proxy's, not the client's. */
   readonly ofOthers?: boolean;
 }
 

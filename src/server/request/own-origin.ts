@@ -104,7 +104,7 @@ function ownSchemes({ rawHeaders, connection }: GateRequest): readonly string[] 
 /**
  * Returns what a request brings to prove that its client has a key (RFC 9449 §4.3, RFC 8705 §3).
  *
- * @param isOwnHost whoever sends the request chooses the host: a server that got a token with a proof for itself would name itself.
+ * @param isOwnHost the sender chooses the host: a server that got a token with a proof for itself would name itself.
  */
 export function proofIn(
   request: GateRequest,
@@ -115,7 +115,7 @@ export function proofIn(
     sent: headerValues(rawHeaders, "dpop"),
     method,
     isTarget: (url) => isOwnHost(request.host) && isUrlOf(url, request),
-    // A trusted proxy brings its own, whoever its client is.
+    // A trusted proxy brings its own, not that of its client.
     certificate: connection.peerTrusted ? undefined : connection.clientCertificate?.thumbprint,
   };
 }

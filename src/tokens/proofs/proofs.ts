@@ -37,7 +37,7 @@ interface ProofRequest extends SentProof {
 interface ProvenKey {
   /** Its thumbprint. */
   readonly jkt: string;
-  /** Uses the proof up. Whoever may get no token must not fill the memory for proofs, so this comes last. */
+  /** Uses the proof up. A client that may get no token must not fill the memory for proofs, so this comes last. */
   readonly use: (caller: string) => Promise<TokenRefusal | undefined>;
 }
 
@@ -113,7 +113,7 @@ export class Proofs {
       return missing("the connection has not the client certificate that the token is bound to");
     }
     if (jkt === undefined) return request.isDpop ? UNBOUND : unbind(token);
-    // Whoever has stolen it may not send it as a bearer token (RFC 9449 §7.2).
+    // A thief may not send it as a bearer token (RFC 9449 §7.2).
     if (!request.isDpop) return missing("a token that is bound to a key needs Authorization: DPoP");
     const read = this.#read(request, token.digest);
     if ("reason" in read) return read;
