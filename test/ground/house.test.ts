@@ -10,7 +10,7 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 58_540,
+  lines: 58_545,
   files: 370,
   filesUnder40Lines: 41,
   namesUsedByOneFile: 668,

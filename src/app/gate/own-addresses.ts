@@ -1,7 +1,7 @@
 import type { Configuration } from "../../config/configuration.ts";
 import { belongsToEnvoy, FORWARDED_NAMES, isForged } from "../../upstream/headers/header-names.ts";
 import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
-import { identityAnswers } from "../../upstream/headers/identity-headers.ts";
+import { CLIENT_HEADERS, identityAnswers } from "../../upstream/headers/identity-headers.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { TokenPlace } from "../../core/request/token-place.ts";
 import { withoutFields } from "../../lib/http/header-values.ts";
@@ -41,6 +41,7 @@ export function decisionsFor({
   const signing = assertsWithOwnKeys(tokens) ? assertionKeys : keys;
   const assertions = assertion && new Assertions(assertion, signing, clock);
   const trusted = [...decisions.from, ...server.trustedProxies];
+  const answers = identityAnswers(identityHeadersOf(configuration), assertions);
   return new Decisions({
     ownPath: server.ownPath,
     from: createNetworks(decisions.from),
@@ -53,15 +54,19 @@ export function decisionsFor({
         throw ambiguous("header");
       },
     }),
-    ...identityAnswers(identityHeadersOf(configuration), assertions),
+    ...answers,
     isForged: (name) => isForged(name, QUESTION_FIELDS),
     dropsUnderscores: server.underscoreHeaders === "drop",
     http: decisions.http,
-    grpc: decisions.grpc ? grpcFor(configuration, assertions) : undefined,
+    grpc: decisions.grpc ? grpcFor(configuration, answers.identityNames, assertions) : undefined,
   });
 }
 
-function grpcFor(configuration: Configuration, assertions: Assertions | undefined) {
+function grpcFor(
+  configuration: Configuration,
+  ofIdentity: readonly string[],
+  assertions: Assertions | undefined,
+) {
   const module = import("../../server/decisions/envoy-check.ts");
   // Each question that waits for it is told.
   module.catch(() => undefined);
@@ -70,7 +75,8 @@ function grpcFor(configuration: Configuration, assertions: Assertions | undefine
   const headersFor = (permit: Permit): readonly string[] =>
     withoutFields(outgoing.headers(permit), FORWARDED_NAMES);
   const mostHeaders = configuration.server.limits.headers;
-  return { module, headersFor, isOfProxy: belongsToEnvoy, mostHeaders };
+  const identityNames = [...ofIdentity, ...CLIENT_HEADERS];
+  return { module, headersFor, identityNames, isOfProxy: belongsToEnvoy, mostHeaders };
 }
 
 /** Returns what tells whether a route or the resource of the metadata names a host; undefined if they name none. */

@@ -40,7 +40,7 @@ export interface DecisionsOptions {
 }
 
 /** What answers `Check` calls. */
-interface Grpc extends Omit<CheckOptions, "read" | "identityNames"> {
+interface Grpc extends Omit<CheckOptions, "read"> {
   /** Loaded only if it is needed, with the library for protobuf. */
   readonly module: Promise<{ readonly checkQuestion: typeof checkQuestion }>;
 }
@@ -169,13 +169,13 @@ export class Decisions {
     body: Buffer | GateError,
     incoming: IncomingRequest,
   ): Promise<Question> {
-    const { grpc, identityNames } = this.#options;
+    const { grpc } = this.#options;
     if (grpc === undefined) throw new GateError("no_route");
     if (!this.#mayAsk(connection)) throw stranger();
     const { module, ...options } = grpc;
     const check = await module;
     const read = (request: AskedRequest): GateRequest => this.#read(request, incoming, id);
-    return check.checkQuestion(body, { ...options, read, identityNames });
+    return check.checkQuestion(body, { ...options, read });
   }
 
   /**

@@ -86,7 +86,8 @@ export function claimValue(value: ClaimValue): string {
 
 /**
  * Returns the identity headers of permitted requests for another proxy, which overwrites those of its client with them: the names
- * of all, and each of them, empty without a value.
+ * of all, and each of them, empty without a value. Those about a certificate are not among them: what another proxy has shown of
+ * itself says nothing of its client, and a question that has one is refused.
  *
  * @param assertions what signs assertions, if they are configured.
  */
@@ -99,8 +100,7 @@ export function identityAnswers(
 } {
   const { subject, groups, issuer, claims = {} } = names;
   const all = [subject, groups, issuer, ...Object.keys(claims), assertions?.header];
-  // What another proxy has shown of itself says nothing of its client.
-  const every = [...all, ...CLIENT_HEADERS].filter((name) => name !== undefined);
+  const every = all.filter((name) => name !== undefined);
   const nobody = every.flatMap((name) => [name, ""]);
   /** All requests with a cached token share one identity. */
   const answers = new WeakMap<Identity, readonly string[]>();
