@@ -145,11 +145,17 @@ it.each(["unsafe-none", "same-origin", "noopener-allow-popups"])(
     await using gate = await startSallyport({ withoutToken: true, target: backend.url, config });
     expect(gate.adminPort).toBe(port);
     for (const path of ["/-/", "/-/config", "/-/status"]) {
+      // The window may take a while to load.
       const read = `new Promise((done) => {
         const opened = window.open("${path}");
-        setTimeout(() => {
-          try { done(opened.document.body.innerText); } catch (error) { done(String(error)); }
-        }, 1000);
+        let looks = 0;
+        const look = () => {
+          let text = "";
+          try { text = opened.document.body.innerText; } catch (error) { text = String(error); }
+          if (text !== "" || (looks += 1) > 40) done(text);
+          else setTimeout(look, 250);
+        };
+        setTimeout(look, 1000);
       })`;
       const found = await hostile.evaluate(read);
       expect(found).toMatch(/SecurityError|A web page may not ask/);

@@ -5,11 +5,20 @@
  * backend that says 503 does this as well as a hostile one. Sallyport ends a stream outside these callbacks only.
  */
 import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { ask } from "../support/ask.ts";
 import { expectEnvelope } from "../support/envelope.ts";
-import { FRAME, FrameClient, frame, END_HEADERS, headerBlock } from "../support/http2-frames.ts";
+import { logLine } from "../support/log-line.ts";
+import {
+  END_HEADERS,
+  END_STREAM,
+  FRAME,
+  frame,
+  FrameClient,
+  headerBlock,
+} from "../support/http2-frames.ts";
 import { startHttp2Backend } from "../support/http2-backend.ts";
 import { chunked, type Exchange, exchange, request } from "../support/raw-client.ts";
 import * as h2 from "../support/raw-http2-backend.ts";
@@ -102,6 +111,25 @@ it("survives an honest 503 that it discards to send the request again", async ()
   await expectAlive(gate);
 });
 
+/** A backend that needs no more of the request resets the stream after a complete answer (RFC 9113 §8.1), as gRPC servers do. */
+const satisfied = part(async (stack) => {
+  let isFirst = true;
+  const backend = stack.use(
+    await h2.startRawHttp2Backend(({ type, stream }, socket) => {
+      const data = Array.from({ length: 4 }, () =>
+        h2.frame(h2.DATA, 0, stream, Buffer.alloc(15_000, "a")),
+      );
+      if (type === h2.HEADERS) socket.write(Buffer.concat([h2.head(stream, [OK]), ...data]));
+      // The first half was taken, and there is room for the other one.
+      if (type !== FRAME.windowUpdate || stream === 0 || !isFirst) return;
+      isFirst = false;
+      const end = h2.head(stream, [["x-sum", "1"]], h2.END_STREAM);
+      socket.write(Buffer.concat([...data, end, h2.rst(stream, 0)]));
+    }),
+  );
+  return { upstream: { targets: [backend.url], protocol: "h2c" }, route: { auth: "none" } };
+});
+
 const late = part(async (stack) => {
   const backend = stack.use(await startHttp2Backend(() => undefined));
   return { backend, upstream: { targets: [backend.url], protocol: "h2c" } };
@@ -109,6 +137,35 @@ const late = part(async (stack) => {
 
 /** SETTINGS_INITIAL_WINDOW_SIZE 0: the client takes the heads of answers, and not a byte of their bodies. */
 const NO_WINDOW = frame(FRAME.settings, 0, 0, Buffer.from([0, 4, 0, 0, 0, 0]));
+
+/** WINDOW_UPDATE for the connection and stream 1. */
+const WINDOW = [0, 1].map((stream) =>
+  frame(FRAME.windowUpdate, 0, stream, Buffer.from([0, 4, 0, 0])),
+);
+
+it("takes an answer for complete whose stream is reset behind it, while the client does not read", async () => {
+  const { gate, path } = satisfied();
+  const client = await FrameClient.connect(gate);
+  onTestFinished(() => client[Symbol.asyncDispose]());
+  const target = [":path", path("/x")] as const;
+  const fields = [
+    [":method", "POST"],
+    [":scheme", "http"],
+    [":authority", "localhost"],
+    target,
+  ] as const;
+  client.send(NO_WINDOW, frame(FRAME.headers, END_HEADERS, 1, headerBlock(fields)));
+  client.send(frame(FRAME.data, 0, 1, Buffer.from("some")));
+  await until(() => client.of(FRAME.headers).length === 1);
+  // It waits for the client now, and has been reset.
+  await delay(200);
+  client.send(...WINDOW);
+  await until(() => client.of(FRAME.headers).length === 2);
+  const bytes = client.of(FRAME.data).reduce((sum, { payload }) => sum + payload.length, 0);
+  expect([bytes, client.of(FRAME.headers)[1]?.flags]).toEqual([120_000, END_HEADERS | END_STREAM]);
+  const line = await logLine(gate, { path: path("/x") });
+  expect([line["status"], line["reason"], line["bytes_out"]]).toEqual([200, "ok", 120_000]);
+});
 
 it("survives an answer to an upload whose token was revoked", async () => {
   const { gate, backend, path } = late();

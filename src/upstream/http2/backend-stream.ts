@@ -184,8 +184,8 @@ export class BackendStream implements Connection, RequestControl {
   #trailers: IncomingHttpHeaders | undefined;
   /** Parts of the response that wait for the client. */
   #waiting = 0;
-  /** Whether the stream was closed before the backend completed its response. */
-  #isCut = false;
+  /** Whether the stream was closed before the backend completed its response; undefined until its end has arrived. */
+  #isCut: boolean | undefined;
 
   constructor(request: BackendRequest, handler: AnswerHandler, owner: Owner) {
     this.#request = request;
@@ -269,9 +269,12 @@ export class BackendStream implements Connection, RequestControl {
     this.#handler.onRequestSent();
   }
 
-  /** Node adds a part to the stream, or its end. A reset without an error code looks like an end, but cuts the body off. */
+  /**
+   * Node adds a part to the stream, or its end. A reset without an error code looks like an end, but cuts the body off. After a
+   * complete response it is a second end: the backend needs no more of the request (RFC 9113 §8.1).
+   */
   added(stream: ClientHttp2Stream, chunk: Buffer | null): void {
-    if (chunk === null) this.#isCut ||= stream.closed;
+    if (chunk === null) this.#isCut ??= stream.closed;
     else if ((this.#waiting += 1) > MAX_PARTS) {
       this.abort(new BackendFault("invalid_http2", "too many small parts"));
     }
@@ -304,7 +307,7 @@ export class BackendStream implements Connection, RequestControl {
   }
 
   onEnd(): void {
-    if (this.#isCut) return this.onClose();
+    if (this.#isCut === true) return this.onClose();
     this.#handles = undefined;
     this.#endRequest();
     this.#leave();
