@@ -155,7 +155,7 @@ it.each(["unsafe-none", "same-origin", "noopener-allow-popups"])(
           if (text !== "" || (looks += 1) > 40) done(text);
           else setTimeout(look, 250);
         };
-        setTimeout(look, 1000);
+        setTimeout(look, 250);
       })`;
       const found = await hostile.evaluate(read);
       expect(found).toMatch(/SecurityError|A web page may not ask/);
