@@ -8,19 +8,13 @@ import { calculateJwkThumbprint } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { byKey, bySecret, unsigned } from "../support/compact-token.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
-import { signingPair, signToken } from "../support/foreign-keys.ts";
-import { clientKey, proofBy, type ProofParts } from "../support/proofs.ts";
+import { signToken } from "../support/foreign-keys.ts";
+import { boundToken, clientKey, proofBy, type ProofParts } from "../support/proofs.ts";
 import { exchange, request } from "../support/raw-client.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 
-const ISSUER = "https://issuer.example.com";
-const pair = signingPair("issuer");
-const alice = await clientKey();
-const seconds = Math.floor(Date.now() / 1000);
-const token = await signToken(pair, {
-  ...{ iss: ISSUER, aud: "orders", sub: "alice", iat: seconds, exp: seconds + 600 },
-  cnf: { jkt: alice.jkt },
-});
+const bound = await boundToken();
+const { client: alice, token, issuer, pair, seconds } = bound;
 const HOST = "api.example.com";
 const URL_OF_IT = `https://${HOST}/a/b`;
 
@@ -31,22 +25,14 @@ beforeAll(async () => {
   gate = await startSallyport({
     withoutToken: true,
     target: backend.url,
-    files: { "jwks.json": JSON.stringify({ keys: [pair.jwk] }) },
+    files: bound.files,
     config: {
       server: { tls: "off", trustedProxies: ["127.0.0.1"] },
       routes: [
         { name: "api", hosts: [HOST, "*.api.example.com"], path: "/", upstream: "app" },
         { name: "others", path: "/", upstream: "app" },
       ],
-      tokens: {
-        proof: "accept",
-        trusted: [
-          {
-            ...{ issuer: ISSUER, audience: "orders", algorithms: ["ES256"] },
-            jwks: { file: "jwks.json" },
-          },
-        ],
-      },
+      tokens: bound.tokens,
     },
   });
 });
@@ -81,7 +67,7 @@ it("a good one is accepted", async () => {
 it("a stolen token does not count with the proof of another, whether or not their key is known", async () => {
   const mallory = await clientKey();
   const his = await signToken(pair, {
-    ...{ iss: ISSUER, aud: "orders", sub: "mallory", iat: seconds, exp: seconds + 600 },
+    ...{ iss: issuer, aud: "orders", sub: "mallory", iat: seconds, exp: seconds + 600 },
     cnf: { jkt: mallory.jkt },
   });
   const byHim = (of: string): string[] => [proofBy(mallory, { htu: URL_OF_IT, token: of })];
@@ -255,7 +241,7 @@ it("an RSA key with a long exponent is not even tried", async () => {
   const { n = "" } = rsa.publicKey.export({ format: "jwk" });
   const odd = { kty: "RSA", n, e: `${n.slice(0, -2)}AQ` };
   const his = await signToken(pair, {
-    ...{ iss: ISSUER, aud: "orders", sub: "mallory", iat: seconds, exp: seconds + 600 },
+    ...{ iss: issuer, aud: "orders", sub: "mallory", iat: seconds, exp: seconds + 600 },
     cnf: { jkt: await calculateJwkThumbprint(odd) },
   });
   const proof = proofBy(alice, { htu: URL_OF_IT, token: his, header: { jwk: odd, alg: "RS256" } });

@@ -7,10 +7,10 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import { editConfiguration, type WrittenConfiguration } from "../support/edits.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
-import { signingPair, signToken } from "../support/foreign-keys.ts";
+import { signToken } from "../support/foreign-keys.ts";
 import { connectHttp2 } from "../support/http2-client.ts";
 import { connectTunnel } from "../support/http2-websocket.ts";
-import { clientKey, proofBy, type ProofParts, withProof } from "../support/proofs.ts";
+import { boundToken, clientKey, proofBy, type ProofParts, withProof } from "../support/proofs.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 import {
@@ -19,14 +19,8 @@ import {
   type WebSocketBackend,
 } from "../support/websocket.ts";
 
-const ISSUER = "https://issuer.example.com";
-const pair = signingPair("issuer");
-const alice = await clientKey();
-const seconds = Math.floor(Date.now() / 1000);
-const token = await signToken(pair, {
-  ...{ iss: ISSUER, aud: "orders", sub: "alice", iat: seconds, exp: seconds + 600 },
-  cnf: { jkt: alice.jkt },
-});
+const bound = await boundToken();
+const { client: alice, token, issuer, pair, seconds } = bound;
 
 let backend: EchoBackend;
 let sockets: WebSocketBackend;
@@ -37,7 +31,7 @@ beforeAll(async () => {
   gate = await startSallyport({
     withoutToken: true,
     target: backend.url,
-    files: { "jwks.json": JSON.stringify({ keys: [pair.jwk] }) },
+    files: bound.files,
     config: {
       server: { workers: 3, http2: true },
       upstreams: { sockets: { targets: [sockets.url] } },
@@ -45,15 +39,7 @@ beforeAll(async () => {
         { name: "socket", path: "/socket", upstream: "sockets" },
         { name: "all", path: "/", upstream: "app" },
       ],
-      tokens: {
-        proof: "accept",
-        trusted: [
-          {
-            ...{ issuer: ISSUER, audience: "orders", algorithms: ["ES256"] },
-            jwks: { file: "jwks.json" },
-          },
-        ],
-      },
+      tokens: bound.tokens,
     },
   });
 });
@@ -125,7 +111,7 @@ it("an identifier counts once, whatever else the proof says, but is no one else'
   expect(await statusOf("/y", headersFor("/y", { claims: { jti } }))).toBe(401);
   const bob = await clientKey();
   const his = await signToken(pair, {
-    ...{ iss: ISSUER, aud: "orders", sub: "bob", iat: seconds, exp: seconds + 600 },
+    ...{ iss: issuer, aud: "orders", sub: "bob", iat: seconds, exp: seconds + 600 },
     cnf: { jkt: bob.jkt },
   });
   const htu = `https://${authority()}/x`;

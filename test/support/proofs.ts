@@ -1,6 +1,7 @@
 import { generateKeyPairSync, hash, type KeyObject, randomUUID } from "node:crypto";
 import { calculateJwkThumbprint } from "jose";
 import { byKey, compact, type Signer } from "./compact-token.ts";
+import { signingPair, signToken } from "./foreign-keys.ts";
 
 /** The key of a client that proves to have it (RFC 9449). */
 export interface ClientKey {
@@ -42,4 +43,32 @@ export function proofBy(key: ClientKey, parts: ProofParts): string {
 /** The headers of a request with a bound token. */
 export function withProof(token: string, proof: string): Record<string, string> {
   return { authorization: `DPoP ${token}`, dpop: proof };
+}
+
+/** Makes a token of a trusted issuer that is bound to a client's key, and what a configuration needs to accept it. */
+export async function boundToken() {
+  const issuer = "https://issuer.example.com";
+  const pair = signingPair("issuer");
+  const client = await clientKey();
+  const seconds = Math.floor(Date.now() / 1000);
+  const claims = { iss: issuer, aud: "orders", sub: "alice", iat: seconds, exp: seconds + 600 };
+  return {
+    issuer,
+    pair,
+    client,
+    seconds,
+    token: await signToken(pair, { ...claims, cnf: { jkt: client.jkt } }),
+    files: { "jwks.json": JSON.stringify({ keys: [pair.jwk] }) },
+    tokens: {
+      proof: "accept",
+      trusted: [
+        {
+          issuer,
+          audience: "orders",
+          algorithms: ["ES256"],
+          jwks: { file: "jwks.json" },
+        },
+      ],
+    },
+  };
 }

@@ -167,7 +167,7 @@ export const top: Command = {
   help: `Usage: sallyport top [options]
 
 Shows the status of a running proxy: routes with their rates, upstreams, logins and refusals of the last
-30 minutes, keys, issuers, remote checks, API keys, and the last refusals. On a terminal it is updated until
+30 minutes, dependencies, keys, and the last refusals. On a terminal it is updated until
 Ctrl-C; elsewhere it is printed once. The page /-/ of the admin listener shows the same in a browser.
 
       --url URL         connects there and reads no configuration, such as http://127.0.0.1:9464
@@ -203,7 +203,7 @@ export const status: Command = {
   help: `Usage: sallyport status [options]
 
 Prints the status of a running proxy once: whether it is ready, routes, upstreams, logins and refusals of
-the last 30 minutes, keys, issuers, and the last refusals, as the page /-/ of the admin listener does. Exit
+the last 30 minutes, dependencies, keys, and the last refusals, as the page /-/ of the admin listener does. Exit
 code 1 if the proxy is not ready or does not answer. To keep looking, use sallyport top.
 
 ${CONFIGURATION_HELP}

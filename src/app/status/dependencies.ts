@@ -1,6 +1,6 @@
 import type { Dependency, IssuerState } from "../../core/status.ts";
 import { keysOf } from "../../lib/keys-of.ts";
-import { formatDuration } from "../../lib/text/duration.ts";
+import { span } from "../../server/admin/status/words.ts";
 import { notAfter } from "../../server/tls/certificate.ts";
 import { checksIn, SIGN_IN } from "../gate/remote-checks.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
@@ -70,14 +70,10 @@ function keySetRow({ issuer, usable, keys, readAt, fetches }: IssuerState, now: 
   const since = fetches?.failingSince;
   if (!usable) return bad(issuer, "no keys", since);
   if (fetches?.stale === true) return bad(issuer, "old keys", since);
-  const age = readAt === undefined ? "" : `, ${formatDuration(wholeSeconds(now - readAt))} old`;
+  const age = readAt === undefined ? "" : `, ${span(now - readAt)} old`;
   const loaded = `${keys} ${keys === 1 ? "key" : "keys"}${age}`;
   if (since === undefined) return good(issuer, loaded);
   return warn(issuer, `${loaded}, and cannot be fetched`, since);
-}
-
-function wholeSeconds(milliseconds: number): number {
-  return Math.floor(Math.max(0, milliseconds) / 1_000) * 1_000;
 }
 
 function filesRow(failure: ReloadStates["failure"]): Row {
@@ -116,7 +112,7 @@ function keyRows({ configuration, parts }: Service): Row[] {
 function endRow(name: string, end: number, now: number): Row {
   if (end <= now) return bad(name, "has ended", end);
   const left = end - now;
-  const words = `ends in ${formatDuration(Math.floor(left / 3_600_000) * 3_600_000)}`;
+  const words = `ends in ${span(left)}`;
   return left < SOON_MS ? warn(name, words) : good(name, words);
 }
 
