@@ -147,7 +147,7 @@ export function demoBanner(facts: DemoFacts): string {
   const login = `ask -H 'Content-Type: application/json' -d ${credentials} ${url}/api/authenticate`;
   const withToken = `ask -H "Authorization: Bearer $TOKEN"`;
   const examples = [
-    ["Define these first:", `ask() { ${ask}; }; login() { ${login}; }`],
+    ["Define these first:", `ask() { ${ask}; }\n  login() { ${login}; }`],
     ["Log in:", "login; echo"],
     [
       "Log in and keep the token:",
