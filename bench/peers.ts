@@ -5,6 +5,7 @@ import { nginx } from "./peers/nginx.ts";
 import { nodeStack } from "./peers/node-stack.ts";
 import type { Peer } from "./peers/peer.ts";
 import { sallyport } from "./peers/sallyport.ts";
+import { traefik } from "./peers/traefik.ts";
 
 /** All proxies that are compared. Sallyport comes first: all ratios are relative to it. */
 export const PEERS = {
@@ -17,6 +18,7 @@ export const PEERS = {
   "envoy-es256": envoy("ES256"),
   nginx,
   caddy,
+  traefik,
   fastify: nodeStack("fastify.mjs", "@fastify/http-proxy + @fastify/jwt, cached", [
     "fastify",
     "@fastify/http-proxy",

@@ -53,6 +53,7 @@ const VERSION_FLAGS = {
   haproxy: "-v",
   caddy: "version",
   curl: "--version",
+  traefik: "version",
   envoy: "--version",
   oha: "--version",
   h2load: "--version",
