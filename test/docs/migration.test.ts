@@ -49,7 +49,7 @@ test.each(configurations)("%s is refused if what its routes need is missing", as
 });
 
 test.each(names.filter((name) => name !== "kube-rbac-proxy"))(
-  "%s: the commands in the guide create the missing files",
+  "%s: the commands that hold for every guide create the missing files",
   { timeout: 60_000 },
   async (name) => {
     const clone = await cloneOfTheRepository();
@@ -62,8 +62,9 @@ test.each(names.filter((name) => name !== "kube-rbac-proxy"))(
     };
     const all = { ...files, "config.yaml": textOf(`${name}/after/config.yaml`) };
     for (const [file, text = ""] of Object.entries(all)) await writeFile(join(clone, file), text);
-    const [lines = "", ...more] = readDocument(`docs/migration/${name}.md`)
-      .blocks.map(({ text }) => text)
+    const [lines = "", ...more] = [name, "README"]
+      .flatMap((page) => readDocument(`docs/migration/${page}.md`).blocks)
+      .map(({ text }) => text)
       .filter((text) => text.includes("keys generate"));
     expect(more).toEqual([]);
     const printed = await runLines(SALLYPORT + lines, clone);
@@ -81,8 +82,9 @@ describe.each(names)("%s", (name) => {
     expect(files.filter((file) => !targets.includes(file))).toEqual([]);
   });
 
-  test("the guide lists settings that do not carry over", () => {
+  test("the guide lists settings that do not carry over, and names the page about all proxies", () => {
     const { text } = readDocument(`docs/migration/${name}.md`);
+    expect(text).toContain("](README.md)");
     expect(text).toMatch(/^## What does not carry over$/m);
   });
 
