@@ -1,11 +1,14 @@
 /** The table in `docs/reference/metrics.md` matches `/metrics`. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { createMetrics } from "../../src/observe/metrics/metrics.ts";
 import { SIGN_IN } from "../../src/app/gate/remote-checks.ts";
+import { OWN_ROUTES } from "../../src/observe/metrics/series.ts";
 import { AUTHORIZERS } from "../../src/policy/remote/authorizer-kinds.ts";
 import { TOKEN_CHECKS } from "../../src/tokens/remote/token-check-kinds.ts";
 import { outcomeWith } from "../observe/outcomes.ts";
-import { codeIn, codesIn, readDocument } from "./markdown.ts";
+import { codeIn, codesIn, readDocument, ROOT } from "./markdown.ts";
 
 interface Shown {
   readonly type: string;
@@ -120,3 +123,13 @@ function readExposition(text: string): Map<string, Shown> {
 function byName(a: { name: string }, b: { name: string }): number {
   return a.name < b.name ? -1 : 1;
 }
+
+test("the names that Sallyport's own responses have as route are listed", () => {
+  const [, names] = /^`route` is the name of a route, ([^;]*);/m.exec(reference.text) ?? [];
+  expect(codesIn(names).toSorted()).toEqual(OWN_ROUTES.toSorted());
+  const named = globSync("src/server/{endpoints,browser}/*.ts", { cwd: ROOT })
+    .map((file) => readFileSync(join(ROOT, file), "utf8"))
+    .flatMap((text) => [...text.matchAll(/^ +name: "(\w+)",\n +methods:/gm)]);
+  expect(OWN_ROUTES).toEqual(expect.arrayContaining(named.map(([, name]) => name)));
+  expect(named.length).toBeGreaterThan(6);
+});
