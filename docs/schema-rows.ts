@@ -5,64 +5,42 @@ import { DURATION, SIZE } from "../src/lib/text/duration.ts";
 export interface Row {
   /** `users[].path`, `upstreams.<name>.targets` */
   readonly key: string;
-  /** What may be written: `text`, `duration`, `list of words`, `word or mapping`. */
+  /** The `kind` of the mapping that has the key; empty if there is only one kind. */
+  readonly kind: string;
+  /** What may be written, with the default in bold, as Markdown. */
   readonly type: string;
-  /** The words or the numbers that are allowed, as Markdown; empty where the type says all. */
-  readonly values: string;
   /** Whether the key must be given where its section is. */
   readonly required: boolean;
-  /** As Markdown; empty if the key has no default. */
-  readonly preset: string;
   readonly meaning: string;
 }
 
 /** The key `key` of the schema, and every key below it, in their order. */
 export function rowsOf(key: string, schema: JsonSchema, required: boolean): Row[] {
-  const kinds = alternatives(schema);
-  const below = kinds.flatMap(mappingsIn);
-  const { default: preset, description = "" } = schema;
-  const own: Row = {
-    key,
-    type: [...new Set(kinds.map(typeOf))].join(" or "),
-    values: kinds.flatMap(valuesIn).join(", "),
-    required: required && preset === undefined,
-    preset: preset === undefined ? "" : written(preset),
-    meaning: description,
-  };
-  const nested = below.flatMap(({ inside, mapping }) => rowsBelow(`${key}${inside}`, mapping));
-  return [own, ...merged(nested)];
-}
-
-/** One row for a key that several kinds have and that means the same in all of them. */
-function merged(rows: readonly Row[]): Row[] {
-  const byMeaning = new Map<string, Row>();
-  for (const row of rows) {
-    const name = JSON.stringify([row.key, row.meaning]);
-    const { values } = byMeaning.get(name) ?? row;
-    byMeaning.set(name, {
-      ...row,
-      values: values === row.values ? values : `${values}, ${row.values}`,
-    });
-  }
-  return [...byMeaning.values()];
+  const { default: preset, description: meaning = "" } = schema;
+  const type = typeWith(schema);
+  const own: Row = { key, kind: "", type, required: required && preset === undefined, meaning };
+  const mappings = alternatives(schema).flatMap(mappingsIn);
+  const below = mappings.flatMap(({ inside, mapping }) => {
+    const rows = rowsBelow(`${key}${inside}`, mapping);
+    const kind = mappings.length > 1 ? kindOf(mapping) : "";
+    return kind === "" ? rows : rows.map((row) => ({ ...row, kind }));
+  });
+  return [own, ...below];
 }
 
 function rowsBelow(parent: string, mapping: JsonSchema): Row[] {
-  const { properties = {}, additionalProperties, required = [] } = mapping;
-  const named = Object.entries(properties).flatMap(([name, schema]) =>
-    typeof schema === "object" ? rowsOf(`${parent}.${name}`, schema, required.includes(name)) : [],
-  );
-  return [...named, ...freeRows(`${parent}.<name>`, additionalProperties)];
-}
-
-/** Names of one's own, as below `upstreams`, are no key: theirs are, unless they hold a plain value. */
-function freeRows(key: string, schema: JsonSchema["additionalProperties"]): Row[] {
-  if (!isSchema(schema)) return [];
-  const kinds = alternatives(schema);
-  const isPlain = kinds.some(({ type }) => type !== "object");
-  return isPlain
-    ? rowsOf(key, schema, false)
-    : merged(kinds.flatMap((kind) => rowsBelow(key, kind)));
+  const { properties = {}, additionalProperties: free, required = [] } = mapping;
+  const named = Object.entries(properties).flatMap(([name, schema]) => {
+    if (typeof schema !== "object") return [];
+    const rows = rowsOf(`${parent}.${name}`, schema, required.includes(name));
+    // A mapping that is always there, or of names alone, says nothing beyond its keys.
+    const isGroup = JSON.stringify(schema.default) === "{}" || schema.propertyNames !== undefined;
+    return isGroup ? rows.slice(1) : rows;
+  });
+  if (!isSchema(free)) return named;
+  // Names of one's own, as below `upstreams`, are no key: theirs are, unless they hold a plain value.
+  const isPlain = alternatives(free).some(({ type }) => type !== "object");
+  return [...named, ...rowsOf(`${parent}.<name>`, free, false).slice(isPlain ? 0 : 1)];
 }
 
 /** The forms that a value may have, without the `${…}` that may stand for any of them. */
@@ -81,45 +59,49 @@ function mappingsIn(schema: JsonSchema): { inside: string; mapping: JsonSchema }
     .map((mapping) => ({ inside: "[]", mapping }));
 }
 
-function typeOf(schema: JsonSchema): string {
-  const { type, pattern = "", items } = schema;
-  if (schema.enum !== undefined || schema.const !== undefined) return "word";
-  if (pattern === DURATION.source) return "duration";
-  if (pattern.startsWith(SIZE.source)) return "size";
-  switch (type) {
-    case "integer":
-      return "number";
-    case "object":
-      return "mapping";
-    case "string":
-      return "text";
-    case "array":
-      return isSchema(items) ? `list of ${alternatives(items).map(pluralOf).join(" or ")}` : "list";
-    default:
-      return String(type);
-  }
+function kindOf({ properties = {} }: JsonSchema): string {
+  const { kind } = properties;
+  return typeof kind === "object"
+    ? alternatives(kind)
+        .map(({ const: word }) => word)
+        .join("")
+    : "";
 }
 
-function pluralOf(schema: JsonSchema): string {
-  const type = typeOf(schema);
-  return type === "text" ? "texts" : `${type}s`;
+/** The types that a default shows by its form. */
+const SHOWN = new Set(["boolean", "duration", "list", "size", "text"]);
+
+/** The type, with the default in bold: among its words, behind it, or instead of it. */
+function typeWith(schema: JsonSchema): string {
+  const { default: preset } = schema;
+  const kinds = alternatives(schema).map((kind) => typeOf(kind, [preset].flat()));
+  const type = [...new Set(kinds)].join(" or ");
+  if (preset === undefined || type.includes("**")) return type;
+  const bold = `**${code(typeof preset === "string" ? preset : JSON.stringify(preset))}**`;
+  return SHOWN.has(type) ? bold : `${type}, ${bold}`;
 }
 
-function valuesIn(schema: JsonSchema): string[] {
-  const { minimum, maximum, pattern = "", items } = schema;
+function typeOf(schema: JsonSchema, preset: readonly unknown[]): string {
+  const { type, pattern = "", items, minimum, maximum } = schema;
   const words = schema.enum ?? (schema.const === undefined ? [] : [schema.const]);
   // A status may be a number or a text.
-  if (words.length > 0) return [...new Set(words.map(String))].map(code);
-  if (schema.type === "number") return ["any number"];
-  if (schema.type === "integer") return [`${minimum ?? "…"} to ${maximum ?? "…"}`];
-  if (pattern.endsWith("^unlimited$")) return [`a size or ${code("unlimited")}`];
-  return schema.type === "array" && isSchema(items) ? alternatives(items).flatMap(valuesIn) : [];
-}
-
-function written(preset: unknown): string {
-  // A mapping has its defaults at its keys.
-  if (JSON.stringify(preset) === "{}") return "";
-  return code(typeof preset === "string" ? preset : JSON.stringify(preset));
+  const spelled = [...new Set(words.map(String))];
+  if (words.length > 0)
+    return spelled
+      .map((word) => (preset.includes(word) ? `**${code(word)}**` : code(word)))
+      .join(", ");
+  if (pattern === DURATION.source) return "duration";
+  if (pattern.startsWith(SIZE.source))
+    return pattern.endsWith("^unlimited$") ? `size or ${code("unlimited")}` : "size";
+  if (maximum !== undefined) return `${minimum}–${maximum}`;
+  if (type === "array") {
+    const entries = (isSchema(items) ? alternatives(items) : []).map((item) =>
+      typeOf(item, preset),
+    );
+    // The usual lists of texts, and mappings, whose keys follow, need no word.
+    return entries.some((entry) => /[`\d]/.test(entry)) ? `list of ${entries.join(", ")}` : "list";
+  }
+  return type === "object" ? "mapping" : type === "string" ? "text" : String(type);
 }
 
 export function code(text: string): string {

@@ -247,31 +247,20 @@ export function remoteAccess() {
   return {
     caFile: filePath({ readAgainBy: "reader" })
       .exactOptional()
-      .describe("Authorities for the server's certificate, PEM; default: Node's"),
+      .describe("Authorities, PEM; default: Node's"),
     tokenFile: filePath({ readAgainBy: "request" })
       .exactOptional()
-      .describe("File with the bearer token for the server; reread when it changes"),
+      .describe("File with the bearer token for the server"),
   };
 }
 
 /** The timeout of a response, and how long it is cached. */
-export function remoteTimes({
-  timeout,
-  cache,
-  kind,
-}: {
-  timeout: string;
-  cache: string;
-  kind?: string;
-}) {
-  const of = kind === undefined ? "" : ` (kind ${kind})`;
+export function remoteTimes({ timeout, cache }: { timeout: string; cache: string }) {
   return {
-    timeout: duration({ max: ONE_MINUTE })
-      .prefault(timeout)
-      .describe(`Time for the server's answer${of}`),
+    timeout: duration({ max: ONE_MINUTE }).prefault(timeout).describe("Time for the response"),
     cache: duration({ min: 0, max: ONE_HOUR })
       .prefault(cache)
-      .describe(`How long to cache a yes${of}; a no is cached for 5s at most`),
+      .describe("How long to cache a yes; a no: at most 5s"),
   };
 }
 
@@ -279,9 +268,7 @@ export function remoteTimes({
 export function staleTime() {
   return duration({ min: 0, max: ONE_DAY })
     .prefault("0s")
-    .describe(
-      "How long an earlier yes counts after cache, while the server cannot be asked; a no, a revocation and the end of a token count at once. 0s: not at all",
-    );
+    .describe("How long a yes counts beyond cache while the server cannot be asked");
 }
 
 /** The API server of Kubernetes. */
@@ -294,7 +281,7 @@ export const onError = () =>
   z
     .enum(["unavailable", "deny"])
     .default("unavailable")
-    .describe("Response to a request if the server cannot decide: 503 (unavailable) or 403 (deny)");
+    .describe("Response if the server cannot decide: 503, or 403 (deny)");
 
 /** How a field uses its path: as a prefix to match, as the only path to match, or as plain text. */
 export type PathUse = "prefix" | "exact" | "plain";

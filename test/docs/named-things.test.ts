@@ -8,6 +8,7 @@ import { checked, namedFiles } from "./checked-configuration.ts";
 import { codeIn, readDocument, ROOT } from "./markdown.ts";
 
 const names = globSync("docs/**/*.md", { cwd: ROOT }).toSorted();
+const REFERENCE = "docs/reference/configuration.md";
 const documents = names.map((name) => ({ name, ...readDocument(name) }));
 
 /** The help of each command. */
@@ -20,9 +21,7 @@ beforeAll(async () => {
   for (const [, name = ""] of out.matchAll(/^ {2}(\S+) {2,}/gm)) {
     helps.set(name, (await command([name, "--help"])).out);
   }
-  const rows = readDocument("docs/reference/configuration.md").rows(
-    ...["key", "type", "values", "required", "default", "meaning"],
-  );
+  const rows = readDocument(REFERENCE).rows("key", "meaning");
   for (const { key } of rows) addWithParents(codeIn(key));
   const listed = readDocument("docs/reference/metrics.md").rows(
     "metric",
@@ -33,7 +32,7 @@ beforeAll(async () => {
   metrics = new Set(listed.map((row) => codeIn(row["metric"])));
 });
 
-describe.each(documents)("$name", ({ text, blocks }) => {
+describe.each(documents)("$name", ({ name, text, blocks }) => {
   test("names existing commands and options", () => {
     const shell = blocks.filter(({ language }) => language === "sh").map((block) => block.text);
     for (const line of [...shell, ...spansIn(text)].flatMap(linesOf)) {
@@ -66,9 +65,14 @@ describe.each(documents)("$name", ({ text, blocks }) => {
   });
 
   test("shows valid configurations and users files, and labels each block", async () => {
-    const named = blocks
-      .filter(({ language }) => language === "yaml")
-      .map((block) => ({ ...block, file: /^# (\S+\.yaml)\n/.exec(block.text)?.[1] }));
+    const yaml = blocks.filter(({ language }) => language === "yaml");
+    // The sections in the reference are one configuration together.
+    const sections = yaml.filter((block) => name === REFERENCE && !block.text.startsWith("#"));
+    const joined = `# config.yaml\n${sections.map((block) => block.text).join("")}`;
+    const named = [
+      ...yaml.filter((block) => !sections.includes(block)),
+      ...(name === REFERENCE ? [{ text: joined }] : []),
+    ].map((block) => ({ ...block, file: /^# (\S+\.yaml)\n/.exec(block.text)?.[1] }));
     const shown = Object.fromEntries(named.map(({ file = "", text: content }) => [file, content]));
     for (const { file, ...block } of named) {
       expect(file, block.text).toBeDefined();

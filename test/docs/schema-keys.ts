@@ -5,42 +5,67 @@ import { DURATION, SIZE } from "../../src/lib/text/duration.ts";
 export interface SchemaKey {
   /** `users[].path`, `upstreams.<name>.targets` */
   readonly key: string;
+  /** The `kind` of the mapping that has it, if there are several. */
+  readonly kind: string;
   readonly type: string;
+  /** The words that are allowed, or the range of a number. */
+  readonly values: readonly string[];
   /** Whether the key is required if its section is present. */
   readonly required: boolean;
   /** In the notation of the file; empty if there is none. */
   readonly preset: string;
+  readonly meaning: string;
 }
 
-/** Returns every key of the schema that accepts more than nested keys; a key of several kinds occurs once. */
+/** Returns every key of the schema that accepts more than nested keys. */
 export function schemaKeys(): SchemaKey[] {
-  return [...new Map([...below(jsonSchema(), "")].map((each) => [each.key, each])).values()];
+  return [...below(jsonSchema(), "", "")];
 }
 
-function* below(mapping: JsonSchema, parent: string): Generator<SchemaKey> {
+function* below(mapping: JsonSchema, parent: string, kind: string): Generator<SchemaKey> {
   const { properties = {}, additionalProperties, required = [] } = mapping;
   for (const [name, schema] of Object.entries(properties)) {
-    if (typeof schema === "object") yield* at(schema, parent + name, required.includes(name));
+    if (typeof schema === "object")
+      yield* at(schema, { key: parent + name, kind, required: required.includes(name) });
   }
   if (typeof additionalProperties === "object" && !Array.isArray(additionalProperties))
-    yield* at(additionalProperties, `${parent}<name>`, false);
+    yield* at(additionalProperties, { key: `${parent}<name>`, kind, required: false });
 }
 
-function* at(schema: JsonSchema, key: string, required: boolean): Generator<SchemaKey> {
+function* at(
+  schema: JsonSchema,
+  { key, kind, required }: Pick<SchemaKey, "key" | "kind" | "required">,
+): Generator<SchemaKey> {
   const kinds = alternatives(schema);
   const mappings = kinds.flatMap(mappingOf);
-  const scalars = kinds.filter((kind) => mappingOf(kind).length === 0).map(wordFor);
-  const { default: preset } = schema;
+  const scalars = kinds.filter((each) => mappingOf(each).length === 0);
+  const { default: preset, description: meaning = "" } = schema;
   if (scalars.length > 0) {
-    const types = mappings.length > 0 ? [...scalars, "mapping"] : scalars;
+    const types = [...scalars.map(wordFor), ...(mappings.length > 0 ? ["mapping"] : [])];
     yield {
       key,
+      kind,
+      meaning,
       type: types.join(" or "),
+      values: kinds.flatMap(valuesOf),
       required: required && preset === undefined,
       preset: preset === undefined ? "" : asWritten(preset),
     };
   }
-  for (const { inside, mapping } of mappings) yield* below(mapping, `${key}${inside}.`);
+  for (const { inside, mapping } of mappings)
+    yield* below(mapping, `${key}${inside}.`, mappings.length > 1 ? kindOf(mapping) : kind);
+}
+
+function kindOf({ properties: { kind } = {} }: JsonSchema): string {
+  return typeof kind === "object" ? alternatives(kind).flatMap(valuesOf).join(" ") : "";
+}
+
+function valuesOf(schema: JsonSchema): string[] {
+  const { minimum, maximum, items, const: word, enum: words = [word] } = schema;
+  if (minimum !== undefined) return [`${minimum}–${maximum}`];
+  const own = words.filter((each) => each !== undefined).map(String);
+  const isList = typeof items === "object" && !Array.isArray(items);
+  return isList ? [...own, ...alternatives(items).flatMap(valuesOf)] : own;
 }
 
 /** Returns the alternative forms of a value, except `${…}`, which may stand for any of them. */

@@ -24,8 +24,8 @@ const PROBE_TARGET = /^\/(?!\/)[!-~]*$/;
 
 function probe() {
   return z.strictObject({
-    path: urlPath("plain").describe("Exact path on the admin listener"),
-    upstream: text().describe("Name of the upstream; the probe goes to its first target"),
+    path: urlPath("plain").describe("Exact path"),
+    upstream: text().describe("Upstream, whose first target gets the probe"),
     target: z
       .string()
       .regex(PROBE_TARGET, "must be a path with an optional query, such as /health?full=1")
@@ -43,29 +43,27 @@ function adminSection() {
     allow: z
       .array(network())
       .default(["127.0.0.0/8", "::1"])
-      .describe("Networks allowed to call the privileged endpoints under /-/"),
+      .describe("Networks that may use the privileged pages under /-/"),
     ready: settings("Additional conditions for readiness", {
       upstreams: z
         .enum(["none", "any", "all"])
         .default("none")
-        .describe("Which upstreams must accept connections for /readyz to answer 200"),
+        .describe("Upstreams that must accept connections for /readyz to be 200"),
       users: flag(false).describe(
-        "Whether all user stores on other machines must be available for /readyz to answer 200",
+        "Whether remote user stores must be available for /readyz to be 200",
       ),
     }),
     probes: z
       .array(probe())
       .prefault([])
-      .describe(
-        "Paths on the admin listener that Sallyport forwards to a backend, for the kubelet's probes",
-      ),
+      .describe("Paths that the admin listener forwards to a backend, for the kubelet's probes"),
   });
   // YAML 1.1 (Helm, for one) turns an unquoted `off` into false.
   const off = z.literal(["off", false]).transform(() => "off" as const);
   return z
     .union([mapping, off], { error: "must be { listen: address } or off" })
     .prefault({})
-    .describe("Metrics and health over plain HTTP on a separate port, or off");
+    .describe("Metrics and health, over plain HTTP on a separate port; off: none");
 }
 
 /** Reports two listeners on one port: with SO_REUSEPORT, both would start and share the connections. */

@@ -10,38 +10,36 @@ export const apiKeys: Section = { rules: [placeProblems] };
 
 /** The section `apiKeys`: where the keys of programs are, which have no other token. */
 export function apiKeysSection() {
-  const file = store("file", {
-    path: filePath({ secret: true }).describe(
-      "File with the hashes of keys: see sallyport api-key --help; changes are in force at once",
-    ),
+  const file = store("file", "Keys in a YAML file", {
+    path: filePath({ secret: true }).describe("The file of API keys"),
   });
   return z
     .array(z.discriminatedUnion("kind", [file, postgresStore()]))
     .default([])
-    .describe(
-      "Stores of API keys, which count where tokenFrom of a route has apiKey. Default: none",
-    );
+    .describe("Stores of API keys, for routes with apiKey in tokenFrom");
 }
 
-function store<Kind extends KeyStoreName, Shape extends z.ZodRawShape>(kind: Kind, keys: Shape) {
-  return z.strictObject({ kind: z.literal(kind).describe("Kind of store"), ...keys });
+function store<Kind extends KeyStoreName, Shape extends z.ZodRawShape>(
+  kind: Kind,
+  about: string,
+  keys: Shape,
+) {
+  return z.strictObject({ kind: z.literal(kind).describe(about), ...keys });
 }
 
 function postgresStore() {
   const { url, ...secured } = database();
-  return store("postgres", {
+  return store("postgres", "Keys in PostgreSQL", {
     url,
     query: z
       .string()
       .min(1, "must not be empty")
       .default(KEY_QUERY)
-      .describe(
-        "Query for all keys, run every half second; it returns name, hash and, optionally, subject, groups, scopes, expires, disabled, created",
-      ),
+      .describe("Query for all keys, every half second; it returns at least name and hash"),
     ...secured,
     timeout: duration({ min: 10, max: 30_000 })
       .prefault("3s")
-      .describe("Time for the answer; while the store is late, the keys stay as they are"),
+      .describe("Time for the response; while it is late, the keys stay"),
   });
 }
 

@@ -43,16 +43,16 @@ function resource() {
   return z
     .strictObject({
       group: attribute().describe("API group; empty for the core group"),
-      version: attribute().describe("Version of the API"),
+      version: attribute().describe("API version"),
       resource: attribute().describe("Resource, in the plural"),
       subresource: attribute().describe("Subresource"),
-      namespace: attribute().describe(
-        "Namespace; like all of these, it may contain ${query:NAME} and ${header:NAME}",
-      ),
+      namespace: attribute().describe("Namespace"),
       name: attribute().describe("Name of the object"),
     })
     .exactOptional()
-    .describe("What the caller must be allowed to use; default: the path of the request");
+    .describe(
+      "What the caller must be allowed to use; may contain ${query:NAME} and ${header:NAME}. Default: the path",
+    );
 }
 
 function subjectAccessReview() {
@@ -66,7 +66,7 @@ function subjectAccessReview() {
       .exactOptional()
       .describe("Issuers whose subjects are users of the cluster; default: those with tokenReview"),
     resource: resource(),
-    ...remoteTimes({ timeout: "2s", cache: "30s", kind: "subjectAccessReview" }),
+    ...remoteTimes({ timeout: "2s", cache: "30s" }),
     staleFor: staleTime(),
     onError: onError(),
   });
@@ -75,11 +75,9 @@ function subjectAccessReview() {
 function http() {
   return z.strictObject({
     kind: z.literal("http").describe("Asks an HTTP server, such as Open Policy Agent"),
-    url: remoteUrl().describe(
-      "URL to which Sallyport sends { method, path, host, subject, groups, … }",
-    ),
+    url: remoteUrl().describe("URL that is asked by POST"),
     ...remoteAccess(),
-    ...remoteTimes({ timeout: "500ms", cache: "0s", kind: "http" }),
+    ...remoteTimes({ timeout: "500ms", cache: "0s" }),
     onError: onError(),
   });
 }

@@ -48,14 +48,10 @@ export function browserSection() {
           "must begin with __Host-: no other host and no page without TLS can set such a cookie",
         )
         .default("__Host-sallyport")
-        .describe(
-          "Cookie that holds the token: Secure, HttpOnly, SameSite=Lax, for this host alone",
-        ),
+        .describe("Cookie that holds the token, for this host alone"),
       lifetime: wholeSeconds({ min: 1_000, max: ONE_YEAR })
         .exactOptional()
-        .describe(
-          "Time until people must sign in again, at most tokens.lifetime, which is the default",
-        ),
+        .describe("Time until people must sign in again; default and maximum: tokens.lifetime"),
       page: z
         .union([
           z.literal("off"),
@@ -64,32 +60,25 @@ export function browserSection() {
             message: text().exactOptional().describe("Whom to ask for access, for example"),
             logo: filePath({ maxBytes: LARGEST_LOGO })
               .exactOptional()
-              .describe(
-                "Picture above the title: a file with SVG, PNG, JPEG or WebP, 5 KiB at most",
-              ),
+              .describe("Picture above the title: SVG, PNG, JPEG or WebP, 5 KiB at most"),
           }),
         ])
         .exactOptional()
-        .describe("What the pages show; off: no pages, the envelope for everybody"),
-      providers: z
-        .array(provider())
-        .default([])
-        .describe("OpenID providers, beside the form where there are users"),
+        .describe("off: no pages, the envelope for everybody"),
+      providers: z.array(provider()).default([]).describe("OpenID providers"),
     })
-    .describe(
-      "People with browsers: a sign-in page, and a cookie that holds the same token that POST /api/authenticate returns. Default: none",
-    );
+    .describe("People with browsers: a sign-in page, and a cookie with a token");
 }
 
 function provider() {
   const { caFile } = remoteAccess();
   return z
     .strictObject({
-      name: name().describe("Name in paths, metrics, the log and the claim idp of tokens"),
+      name: name().describe("Name in paths, metrics, log and the claim idp"),
       label: text().exactOptional().describe("Text on the button; default: the name"),
-      issuer: remoteUrl().describe("Issuer; its discovery document is read"),
+      issuer: remoteUrl().describe("Issuer, which has a discovery document"),
       caFile,
-      clientId: text().describe("Client id of Sallyport"),
+      clientId: text().describe("Client id"),
       clientSecret: text()
         .exactOptional()
         .meta({ writeOnly: true })
@@ -97,7 +86,7 @@ function provider() {
       clientKeyFile: filePath({ secret: true })
         .exactOptional()
         .describe(
-          "Private key that signs instead of a secret (private_key_jwt), PEM or JWK; with neither, the client is public",
+          "Key that signs instead of a secret (private_key_jwt), PEM or JWK; with neither, the client is public",
         ),
       scopes: z
         .array(text().refine((scope) => !/\s/.test(scope), "must be a scope: no blanks"))
@@ -115,12 +104,12 @@ function provider() {
         .exactOptional()
         .describe("Who may sign in; others get a page with 403"),
       automatic: flag(false).describe(
-        "Whether navigations without a session go there at once (303); only with one provider and no users",
+        "Whether navigations without a session go there at once; only with one provider and no users",
       ),
       logout: z
         .enum(["local", "provider"])
         .default("local")
-        .describe("Where signing out ends a session: here, or at the provider, too"),
+        .describe("Where signing out ends the session: here, or at the provider, too"),
     })
     .transform((written, context) =>
       written.clientSecret !== undefined && written.clientKeyFile !== undefined

@@ -29,26 +29,22 @@ export function corsSection() {
             ),
         )
         .min(1)
-        .describe(
-          "Origins whose scripts may send requests; https://*.example.com matches one label, * is every origin",
-        ),
+        .describe("Origins; https://*.example.com matches one label, * every origin"),
       methods: z
         .array(z.string().regex(METHOD, "must be a method in upper case"))
         .min(1)
         .exactOptional()
-        .describe("Methods that they may use; default: those of the routes"),
+        .describe("Methods; default: those of the routes"),
       headers: headerNames()
         .default(["Authorization", "Content-Type"])
-        .describe("Request headers that they may send"),
+        .describe("Headers that scripts may send"),
       exposeHeaders: headerNames()
         .default(["X-Request-Id"])
-        .describe("Headers of the backend's responses that they may read"),
-      credentials: flag(false).describe(
-        "Whether browsers send cookies and client certificates with these requests",
-      ),
+        .describe("Headers of the backend's responses that scripts may read"),
+      credentials: flag(false).describe("Whether browsers send cookies and client certificates"),
       maxAge: duration()
         .prefault("10m")
-        .describe("How long a browser caches the response to a preflight"),
+        .describe("How long browsers cache the response to a preflight request"),
     })
     .superRefine(({ origins, headers, exposeHeaders, methods = [], credentials }, context) => {
       if (!credentials) return;

@@ -19,20 +19,14 @@ export function decisionsSection() {
       from: z
         .array(network())
         .min(1)
-        .describe(
-          "Networks of the proxies that may ask, by the address of their connection; their X-Forwarded-For names the client. 403 for others",
-        ),
-      http: flag(true).describe("Whether {server.ownPath}/decide answers over HTTP"),
+        .describe("Networks of the proxies that may ask; their X-Forwarded-For names the client"),
+      http: flag(true).describe("Whether {server.ownPath}/decide answers"),
       grpc: flag(false).describe(
-        "Whether envoy.service.auth.v3.Authorization/Check is answered on the main listener; needs server.http2",
+        "Whether envoy.service.auth.v3.Authorization/Check answers; needs server.http2",
       ),
-      only: flag(false).describe(
-        "Whether nothing is forwarded: routes need no upstream, and upstreams may be left out",
-      ),
+      only: flag(false).describe("Whether nothing is forwarded: routes need no upstream"),
     })
-    .describe(
-      "Answers other proxies whether a request may pass: nginx auth_request, Traefik, Caddy, Envoy, HAProxy, the Gateway API. Default: none",
-    );
+    .describe("Answers other proxies, such as nginx and Envoy, whether a request may pass");
 }
 
 /** Whether an unvalidated configuration forwards nothing. */

@@ -32,9 +32,9 @@ function identitySection() {
         error: "must be sallyport, oauth2-proxy, kube-rbac-proxy or { subject, groups, issuer }",
       })
       .default("sallyport")
-      .describe("Headers that tell the backend who is calling"),
+      .describe("A preset, or names of your own"),
     claims: z
-      .record(identityHeader(), claimName().describe("Name of the claim"))
+      .record(identityHeader(), claimName().describe("Claim that the header `<name>` carries"))
       .default({})
       .describe("Further headers, by name, with the claim that each carries"),
   });

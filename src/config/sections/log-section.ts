@@ -32,15 +32,15 @@ const isPlainName = (name: string): boolean => !(name in {});
 
 function logSection() {
   return settings("The log on standard output", {
-    level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Minimum level"),
+    level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Lowest level"),
     format: z
       .enum(["json", "pretty", "auto"])
       .default("auto")
-      .describe("auto means pretty on a terminal, json elsewhere"),
+      .describe("auto: pretty on a terminal, else json"),
     access: z
       .enum(["all", "errors", "none"])
       .default("all")
-      .describe("Which requests get an access line; errors means a status of 400 and more"),
+      .describe("Requests with an access line; errors: a status of 400 or more"),
     fields: z
       .record(fieldName(), source())
       .refine(
@@ -66,7 +66,9 @@ function source() {
   const form = "must be header:NAME, claim:NAME or request:NAME, as in header:User-Agent";
   return z
     .string({ error: form })
-    .describe("header:NAME, claim:NAME or request:NAME")
+    .describe(
+      "Source of a further field of the access line: header:NAME, claim:NAME, request:scheme, request:tls_version or request:attempts",
+    )
     .superRefine((written, context) => {
       const message = problemOf(written);
       if (message !== undefined) refuse(context, message);

@@ -35,35 +35,31 @@ function sharedLimits() {
     address: settings("Limits for one address, or IPv6 /64, over all names", {
       attempts: failures()
         .exactOptional()
-        .describe("Failures that lead to a ban; default: ten times throttle.attempts"),
-      within: duration()
-        .exactOptional()
-        .describe("Period in which failures count; default: throttle.within"),
+        .describe(
+          "Failures from one address (IPv6: /64), over all names, that lead to a ban; default: ten times throttle.attempts",
+        ),
+      within: duration().exactOptional().describe("Period; default: throttle.within"),
       ban: duration().exactOptional().describe("Length of the ban; default: throttle.ban"),
     }),
     account: settings("Limits for one name, over all addresses", {
       attempts: failures()
         .default(100)
         .describe(
-          "Consecutive failures, from any address, after which an unknown address gets three attempts",
+          "Failures of one name in a row, after which an unknown address gets three attempts",
         ),
       within: duration().prefault("24h").describe("Time without a failure that resets the count"),
     }),
     global: settings("Limits for all names and addresses together", {
-      attempts: failures()
-        .default(300)
-        .describe("Failures from addresses that are new to the name"),
+      attempts: failures().default(300).describe("Failures from unknown addresses, over all names"),
       within: duration()
         .prefault("1m")
-        .describe(
-          "Period in which failures count; above the limit, attempts are refused for a moment",
-        ),
+        .describe("Period; above the limit, attempts are refused for a moment"),
     }),
   };
 }
 
 export function loginSection() {
-  return settings("POST /api/authenticate", {
+  return settings("Limits of POST /api/authenticate", {
     throttle: throttle(),
     hashing: settings("Resources for checking passwords", {
       concurrency: whole(1, 64).default(2).describe("Threads that hash passwords"),

@@ -26,12 +26,12 @@ export function metadataSection() {
         )
         .exactOptional()
         .describe(
-          "Identifier of this resource, which tokens have as audience: its URL as clients write it; default: the origin that was asked for",
+          "Audience of tokens for this resource: its URL as clients write it; default: the origin that was asked for",
         ),
       name: text().exactOptional().describe("Name for people"),
       documentation: z.url().exactOptional().describe("URL of a page for developers"),
     })
     .describe(
-      "Serves /.well-known/oauth-protected-resource, and names it in every challenge (RFC 9728). Default: none",
+      "Serves /.well-known/oauth-protected-resource, and names it in challenges (RFC 9728)",
     );
 }

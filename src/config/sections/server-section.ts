@@ -47,7 +47,7 @@ export const CLIENTS_LISTEN = "0.0.0.0:8443";
 function clientTimeouts() {
   return settings("Time limits for clients", {
     header: duration().prefault("10s").describe("Time for the head of a request"),
-    request: duration().prefault("5m").describe("Time for the whole request, including its head"),
+    request: duration().prefault("5m").describe("Time for the whole request"),
     keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
   });
 }
@@ -56,10 +56,8 @@ function drain() {
   return settings("How Sallyport shuts down", {
     delay: duration({ min: 0 })
       .prefault("5s")
-      .describe("Time during which Sallyport still serves new requests after readiness has failed"),
-    timeout: duration({ min: 0 })
-      .prefault("20s")
-      .describe("Time that running requests then have to finish"),
+      .describe("Time to serve new requests after readiness has failed"),
+    timeout: duration({ min: 0 }).prefault("20s").describe("Time for running requests after that"),
   });
 }
 
@@ -69,19 +67,13 @@ function serverSection() {
       {
         listen: listen()
           .prefault(CLIENTS_LISTEN)
-          .describe("Address and port for clients; port 0 means any free port"),
-        tls: serverTls().describe(
-          "Certificate and key; { selfSigned: true } for development; off behind a mesh that provides TLS",
-        ),
-        workers: whole(0, 512)
-          .default(1)
-          .describe("Threads that serve clients; 0 means one per core"),
+          .describe("Address and port for clients; port 0: any free one"),
+        tls: serverTls().describe("Certificate and key, or off behind a mesh that provides TLS"),
+        workers: whole(0, 512).default(1).describe("Threads that serve clients; 0: one per core"),
         trustedProxies: z
           .array(network())
           .default([])
-          .describe(
-            "Networks of proxies whose X-Forwarded-* headers are trusted; X-Forwarded-For names the client",
-          ),
+          .describe("Networks of proxies whose X-Forwarded-* is trusted"),
         trustedHeaders: z
           .array(
             headerName().refine(
@@ -91,7 +83,7 @@ function serverSection() {
           )
           .default([])
           .describe(
-            "Further headers that reach the backend if a trusted proxy sends them, such as X-Forwarded-Prefix; it must not take them from its clients",
+            "Further headers that pass from a trusted proxy to the backend, such as X-Forwarded-Prefix",
           ),
         ownPath: urlPath("plain")
           .refine((path) => /[^/]$/.test(path), "must not end with a slash")
@@ -101,7 +93,7 @@ function serverSection() {
           )
           .default(OWN_PATH)
           .describe(
-            "Prefix of Sallyport's own pages, which are never forwarded while there are any",
+            "Prefix of Sallyport's own pages; while there are any, nothing below it is forwarded. Default: /_sallyport",
           ),
         ...protocols(),
         limits: serverLimits(),
@@ -129,20 +121,18 @@ function defaultPerAddress(connections: number): number {
 /** The protocols that clients and load balancers may use. */
 function protocols() {
   return {
-    http2: flag(false).describe(
-      "Whether clients may speak HTTP/2 as well as HTTP/1.1; without TLS, by prior knowledge",
-    ),
+    http2: flag(false).describe("Whether clients may speak HTTP/2, too"),
     proxyProtocol: z
       .enum(["off", "accept"])
       .default("off")
       .describe(
-        "With accept, each connection from server.trustedProxies must begin with a PROXY protocol header, version 1 or 2",
+        "accept: connections from trustedProxies must begin with a PROXY protocol header, version 1 or 2",
       ),
     underscoreHeaders: z
       .enum(UNDERSCORE_HEADERS)
       .default("allow")
       .describe(
-        "Header fields and trailers of requests with _ in their names: allow passes those that shadow no header of Sallyport's, drop removes all, reject answers 400",
+        "Headers with _ in the name: allow passes those that shadow none of Sallyport's, drop removes all, reject answers 400",
       ),
   };
 }
@@ -152,24 +142,20 @@ function serverLimits() {
     .strictObject({
       headerBytes: size({ min: 1024, max: 1024 ** 2 })
         .prefault("16KiB")
-        .describe("Maximum size of a request's head"),
-      headers: whole(1, MAX_HEADER_FIELDS).default(100).describe("Maximum number of header fields"),
-      bodyBytes: sizeOrUnlimited()
-        .prefault("10MiB")
-        .describe("Maximum size of a request's body, or unlimited"),
+        .describe("Size of a request's head"),
+      headers: whole(1, MAX_HEADER_FIELDS).default(100).describe("Header fields of a request"),
+      bodyBytes: sizeOrUnlimited().prefault("10MiB").describe("Size of a request's body"),
       bufferedBytes: size({ min: 1024 ** 2 })
         .prefault("64MiB")
-        .describe("Memory for data buffered for clients, in all threads together"),
+        .describe("Memory for data buffered for clients, in all threads"),
       streams: whole(1, 10_000)
         .default(100)
-        .describe("Maximum number of concurrent requests on one HTTP/2 connection"),
-      connections: whole(1, 1_000_000)
-        .default(10_000)
-        .describe("Maximum number of open connections"),
+        .describe("Concurrent requests on one HTTP/2 connection"),
+      connections: whole(1, 1_000_000).default(10_000).describe("Open connections"),
       connectionsPerAddress: whole(1, 1_000_000)
         .exactOptional()
         .describe(
-          "Maximum number per address, or IPv6 /64; trusted proxies are exempt. Default: a tenth of connections, at least 10",
+          "Connections per address (IPv6: /64), except trusted proxies; default: a tenth of connections, at least 10",
         ),
     })
     .transform((limits) => ({
@@ -188,37 +174,27 @@ function clientCertificates() {
     .strictObject({
       mode: z
         .enum(["optional", "required"])
-        .describe(
-          "required refuses clients without a certificate; an invalid certificate is always refused",
-        ),
-      caFile: filePath().describe(
-        "Authorities that issue the clients' certificates, PEM; reloaded when it changes",
-      ),
+        .describe("required refuses clients without one; an invalid one is always refused"),
+      caFile: filePath().describe("Authorities of the clients' certificates, up to the roots, PEM"),
     })
     .describe("Requests certificates from clients; the subject goes to the backend");
 }
 
 function writtenTls() {
   return z.strictObject({
-    certFile: filePath()
-      .exactOptional()
-      .describe("Certificate chain, PEM; reloaded when it changes"),
-    keyFile: filePath({ secret: true })
-      .exactOptional()
-      .describe("Private key, PEM; reloaded together with the certificate"),
+    certFile: filePath().exactOptional().describe("Certificate chain, PEM"),
+    keyFile: filePath({ secret: true }).exactOptional().describe("Private key, PEM"),
     minVersion: z
       .enum(["TLSv1.2", "TLSv1.3"])
       .exactOptional()
-      .describe("Oldest accepted TLS version; default: TLSv1.2"),
+      .describe("Oldest TLS version; default: TLSv1.2"),
     ticketKeyFile: filePath({ secret: true })
       .exactOptional()
-      .describe(
-        "Key for session tickets, 48 random bytes in base64; replicas with the same key resume each other's sessions. Reloaded when it changes",
-      ),
+      .describe("Key for session tickets, 48 random bytes in base64, the same in all replicas"),
     selfSigned: z
       .boolean()
       .exactOptional()
-      .describe("Generates a certificate at start; only for development"),
+      .describe("Generates a certificate at start, for development"),
     clientCertificates: clientCertificates().exactOptional(),
   });
 }

@@ -9,13 +9,13 @@ export const shared = { schema: sharedSection, atStart: [{ key: "shared" }] };
 function sharedSection() {
   return z
     .strictObject({
-      kind: z.literal("redis").describe("The kind of server: Redis 7.0 or newer, or Valkey"),
+      kind: z.literal("redis").describe("Redis 7.0 or newer, or Valkey"),
       url: text()
         .refine(
           isStateUrl,
           "must be a URL such as rediss://user:password@host:6379/0, without a query",
         )
-        .describe("URL of the server, with credentials if it requires any; redis:// is clear text"),
+        .describe("URL, with credentials if needed; redis:// is clear text"),
       password: text()
         .meta({ writeOnly: true })
         .exactOptional()
@@ -25,7 +25,7 @@ function sharedSection() {
       prefix: keyPrefix(),
       timeout: duration({ min: 1, max: 5_000 })
         .prefault("50ms")
-        .describe("Maximum time that a request waits for the server"),
+        .describe("Maximum wait of a request"),
       share: z
         .array(z.enum(SHARED_PARTS))
         .min(1, "must name something to share")
@@ -57,7 +57,7 @@ function keyPrefix() {
     .string()
     .regex(/^[\w.:/-]{1,100}$/, "must be letters, digits and . : / - _")
     .default("sallyport:")
-    .describe("Prefix of all keys; replicas with the same prefix share their state");
+    .describe("Prefix of all keys; replicas with the same one share");
 }
 
 /** The keys for several servers: how to find the primary, or the node that has a key. */
@@ -68,23 +68,21 @@ function servers() {
         name: z
           .string()
           .regex(/^[\w.-]{1,100}$/, "must be letters, digits and . - _")
-          .describe("Name of the primary, as in `sentinel monitor`"),
-        username: text().exactOptional().describe("User for the sentinels themselves"),
+          .describe("Name of the primary"),
+        username: text().exactOptional().describe("User for the sentinels"),
         password: text()
           .meta({ writeOnly: true })
           .exactOptional()
-          .describe("Password for the sentinels themselves"),
+          .describe("Password for the sentinels"),
       })
       .exactOptional()
-      .describe("`url` and `nodes` are sentinels, which say where the primary is"),
-    cluster: flag(false).describe(
-      "`url` and `nodes` are nodes of a cluster, which say where the keys are",
-    ),
+      .describe("`url` and `nodes` are sentinels"),
+    cluster: flag(false).describe("`url` and `nodes` are nodes of a cluster"),
     nodes: z
       .array(z.string().regex(/^(?:\[[\da-fA-F:.]+\]|[\w.-]{1,255}):\d{1,5}$/, "must be host:port"))
       .max(100)
       .default([])
-      .describe("Further sentinels or nodes, `host:port`, for when the one in `url` cannot answer"),
+      .describe("Further sentinels or nodes, `host:port`"),
   };
 }
 

@@ -33,12 +33,12 @@ const ONE_YEAR = 366 * 24 * 3_600_000;
 
 function tokenCache() {
   return settings("Cache of verified tokens", {
-    entries: whole(1, 10_000_000).default(10_000).describe("Cached tokens in each thread"),
+    entries: whole(1, 10_000_000)
+      .default(10_000)
+      .describe("Verified tokens to cache, in each thread"),
     bytes: size({ min: 1024 })
       .prefault("16MiB")
-      .describe(
-        "Memory for cached tokens, in all threads together; a token with 200 groups takes 17 KB",
-      ),
+      .describe("Memory for them, in all threads; one with 200 groups takes 17 KB"),
   });
 }
 
@@ -51,27 +51,21 @@ function revocationSection() {
     journal: text()
       .transform(absolute)
       .exactOptional()
-      .describe(
-        "File that keeps logouts and other revocations across restarts; its directory must be writable",
-      ),
+      .describe("File that keeps revocations across restarts; its directory must be writable"),
     logout: z
       .boolean()
       .exactOptional()
       .describe(
-        "Whether POST /api/logout revokes the token that it carries; default: true with browser, else false",
+        "Whether POST /api/logout revokes its token; default: true with browser, else false",
       ),
-    users: flag(true).describe(
-      "Whether removing or disabling a user revokes the tokens that Sallyport issued to that user",
-    ),
+    users: flag(true).describe("Whether removing or disabling a user revokes the user's tokens"),
   });
 }
 
 /** What happens to open connections when a token ends. */
 function streamsSection() {
   return settings("What happens to open requests and WebSockets when their token ends", {
-    endWithToken: flag(true).describe(
-      "Whether they end with their token: WebSockets, downloads, uploads, event streams",
-    ),
+    endWithToken: flag(true).describe("Whether requests and WebSockets end with their token"),
     grace: duration({ min: 0, max: 3_600_000 })
       .prefault("0s")
       .describe("How long they may continue after exp; never after a revocation"),
@@ -80,26 +74,25 @@ function streamsSection() {
 
 function tokensSection() {
   return settings("How tokens are signed, and which tokens are accepted", {
-    issuer: text().default(OWN_ISSUER).describe("iss of the tokens that Sallyport signs"),
-    audience: text().default(AUDIENCE).describe("aud of the tokens that Sallyport signs"),
+    issuer: text()
+      .default(OWN_ISSUER)
+      .describe("iss of Sallyport's own tokens, and realm of challenges"),
+    audience: text().default(AUDIENCE).describe("aud of these tokens"),
     lifetime: wholeSeconds({ min: 1_000, max: ONE_YEAR })
       .prefault("5h")
-      .describe("Time from iat to exp; nothing extends a token"),
-    algorithm: z
-      .enum(SIGNING_ALGORITHMS)
-      .default(ALGORITHM)
-      .describe("Signature algorithm of issued tokens"),
+      .describe("Time from iat to exp; nothing extends it"),
+    algorithm: z.enum(SIGNING_ALGORITHMS).default(ALGORITHM).describe("Their signature algorithm"),
     keys: filePath({ kind: "directory", readAgainBy: "reader" })
       .exactOptional()
       .describe(
-        "Directory of PEM or JWK files; without it, Sallyport generates a key at start and warns",
+        "Directory of PEM or JWK files; without it, Sallyport makes a key at start and warns",
       ),
     cache: tokenCache(),
     jwks: settings(
       "The public keys at /.well-known/jwks.json; the admin listener always serves them",
       {
         publish: flag(false).describe(
-          "Whether the main listener serves them, too, without a token",
+          "Whether the main listener serves /.well-known/jwks.json, as the admin listener does",
         ),
       },
     ),
@@ -110,14 +103,14 @@ function tokensSection() {
       .enum(PROOF_RULES)
       .default("refuse")
       .describe(
-        "What happens to tokens that are bound to a key of the client (cnf): refuse, accept with a proof (DPoP, or the TLS certificate), or require, which refuses all others",
+        "Tokens bound to a client (cnf): refuse them, accept them with their proof, or require them",
       ),
     trusted: z.array(trusted()).default([]).describe("Other issuers whose tokens are accepted"),
     maxBytes: size({ min: 256, max: 1024 ** 2 })
       .prefault("8KiB")
-      .describe("Maximum size of a token"),
+      .describe("Longest token"),
     errorDescription: flag(false).describe(
-      "Whether a 401 says why a token was refused: error_description (RFC 6750 §3)",
+      "Whether a 401 says why: error_description (RFC 6750 §3)",
     ),
   });
 }
@@ -131,27 +124,25 @@ const ONE_HOUR = 3_600_000;
 function assertionSection() {
   return z
     .strictObject({
-      issuer: text().exactOptional().describe("Its iss; default: tokens.issuer"),
-      audience: text().describe("Its aud, which must differ from that of tokens"),
+      issuer: text().exactOptional().describe("iss; default: tokens.issuer"),
+      audience: text().describe("aud, other than tokens.audience"),
       keys: filePath({ kind: "directory", readAgainBy: "reader" })
         .exactOptional()
-        .describe(
-          "Directory of PEM or JWK files with its own keys; default: the keys in tokens.keys, or else a separate key generated at start",
-        ),
+        .describe("Directory of PEM or JWK files; default: tokens.keys, else a key made at start"),
       algorithm: z
         .enum(ASYMMETRIC_ALGORITHMS)
         .exactOptional()
-        .describe("Its signature algorithm; default: tokens.algorithm"),
+        .describe("Signature algorithm; default: tokens.algorithm"),
       lifetime: wholeSeconds({ min: 5_000, max: ONE_HOUR })
         .prefault("60s")
-        .describe("Time from iat to exp; exp is never later than that of the caller's token"),
+        .describe("Time from iat to exp, which is never later than the token's"),
       header: headerName()
         .refine(
           (name) => name === ASSERTION_HEADER || !isOwnRequestHeader(name),
           "must not be a header that frames the message, is hop-by-hop, or belongs to Sallyport",
         )
         .default(ASSERTION_HEADER)
-        .describe("The header that carries it; Sallyport removes this header from client requests"),
+        .describe("Header for it, removed from client requests"),
       claims: z
         .array(
           claimName().refine(
@@ -160,7 +151,7 @@ function assertionSection() {
           ),
         )
         .default(["groups"])
-        .describe("Claims copied from the caller's token, besides iss, aud, sub, idp, iat and exp"),
+        .describe("Further claims to copy from the token"),
     })
     .exactOptional()
     .describe("A short-lived JWT for backends, on routes with assertion: true");

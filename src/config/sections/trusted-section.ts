@@ -36,12 +36,12 @@ function jwks() {
     staleFor: duration({ min: 0, max: ONE_WEEK })
       .exactOptional()
       .describe(
-        "How long the last keys stay in use after they have expired if fetches fail; default: 24h",
+        "How long the last keys stay in use beyond their lifetime if fetches fail; default: 24h",
       ),
     cacheFile: text()
       .transform(absolute)
       .exactOptional()
-      .describe("File that keeps the fetched keys across restarts; its directory must be writable"),
+      .describe("File that keeps the keys across restarts; its directory must be writable"),
   });
   return z
     .union([remoteUrl().describe("URL of the key set"), source], {
@@ -53,17 +53,17 @@ function jwks() {
 function audience() {
   return z
     .union([text(), z.array(text()).min(1)], { error: "must be a text or a list of texts" })
-    .describe("Expected aud of its tokens: one value, or a list of which one must match");
+    .describe("Expected aud, or several, of which a token needs one");
 }
 
 function claimsOfIssuer() {
   return {
     claims: z
       .strictObject({
-        subject: claimName().exactOptional().describe("Claim with the caller's name; default: sub"),
+        subject: claimName().exactOptional().describe("Claim with the name; default: sub"),
         groups: claimName()
           .exactOptional()
-          .describe("Claim with the caller's groups, a list or a string; default: groups"),
+          .describe("Claim with the groups, a list or a text; default: groups"),
       })
       .exactOptional()
       .describe("Claims to use instead of sub and groups"),
@@ -71,10 +71,10 @@ function claimsOfIssuer() {
       .array(text())
       .min(1)
       .exactOptional()
-      .describe("Accepted typ, such as at+jwt; default: JWT, at+jwt, or none"),
+      .describe("Accepted typ; default: JWT, at+jwt, or none"),
     maxLifetime: duration({ min: 1_000, max: TEN_YEARS })
       .exactOptional()
-      .describe("Longest time from iat to exp; tokens without iat are then refused"),
+      .describe("Longest time from iat to exp; iat is then required"),
   };
 }
 
@@ -85,30 +85,28 @@ export function trusted() {
 
 function writtenIssuer() {
   return z.strictObject({
-    issuer: text().describe(
-      "Exact iss of its tokens; with introspection and tokenReview, a name for the issuer",
-    ),
+    issuer: text().describe("Exact iss; with introspection or tokenReview, a name"),
     audience: audience().exactOptional(),
     discovery: flag(false).describe(
-      "Whether to find the key set through the issuer's /.well-known/openid-configuration",
+      "Whether to find the key set by /.well-known/openid-configuration",
     ),
     jwks: jwks()
       .exactOptional()
-      .describe("The issuer's key set: a URL, { url } or { file }; with discovery, neither"),
+      .describe("Key set: a URL, { url } or { file }; with discovery, neither"),
     algorithms: z
       .array(z.enum(ASYMMETRIC_ALGORITHMS))
       .min(1)
       .exactOptional()
-      .describe("Accepted signature algorithms; algorithms with a shared secret are not allowed"),
+      .describe("Accepted signature algorithms"),
     ...tokenChecks(),
     clockSkew: duration({ min: 0, max: 600_000 })
       .prefault("60s")
-      .describe("Tolerated difference between the issuer's clock and this one"),
+      .describe("Tolerated difference of the clocks"),
     ...claimsOfIssuer(),
     proof: z
       .enum(PROOF_RULES)
       .exactOptional()
-      .describe("What happens to its bound tokens; default: tokens.proof"),
+      .describe("The same for its tokens; default: tokens.proof"),
   });
 }
 
@@ -232,8 +230,8 @@ function introspection() {
   const { caFile } = remoteAccess();
   return z
     .strictObject({
-      url: remoteUrl().describe("URL of the introspection endpoint"),
-      clientId: text().describe("Client id of Sallyport"),
+      url: remoteUrl().describe("URL of the endpoint"),
+      clientId: text().describe("Client id"),
       clientSecret: text().meta({ writeOnly: true }).describe("Client secret; use ${file:…}"),
       caFile,
       ...remoteTimes({ timeout: "2s", cache: "30s" }),
@@ -254,7 +252,7 @@ function tokenReview() {
       audiences: z
         .array(text(), { error: ({ input }) => (input === undefined ? NO_AUDIENCES : undefined) })
         .min(1, NO_AUDIENCES)
-        .describe("Audiences, of which a token must have one"),
+        .describe("Audiences, of which a token needs one"),
       ...remoteTimes({ timeout: "2s", cache: "1m" }),
       staleFor: staleTime(),
     })

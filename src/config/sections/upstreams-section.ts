@@ -54,9 +54,7 @@ function target() {
 function weightedTarget() {
   return z.strictObject({
     url: target().describe("Address of the target"),
-    weight: whole(1, 1000)
-      .default(1)
-      .describe("Its share of the requests, relative to the other targets"),
+    weight: whole(1, 1000).default(1).describe("Its share of the requests, relative to others"),
   });
 }
 
@@ -78,16 +76,14 @@ type WrittenTarget = string | { readonly url: string; readonly weight: number };
 
 function upstreamTls() {
   return z.strictObject({
-    caFile: filePath()
-      .exactOptional()
-      .describe("Authorities for the targets' certificates, PEM; default: Node's"),
+    caFile: filePath().exactOptional().describe("Authorities, PEM; default: Node's"),
     certFile: filePath().exactOptional().describe("Client certificate, PEM"),
-    keyFile: filePath({ secret: true }).exactOptional().describe("Its private key, PEM"),
+    keyFile: filePath({ secret: true }).exactOptional().describe("Its key, PEM"),
     serverName: z
       .string()
       .refine(isHost, "must be a host name")
       .exactOptional()
-      .describe("Name that the certificate must have; default: the target's host"),
+      .describe("Name in the certificate; default: the target's host"),
   });
 }
 
@@ -96,7 +92,7 @@ function queue() {
     length: whole(0, 100_000)
       .default(64)
       .describe("Requests that may wait for a connection; further ones get 503"),
-    timeout: duration().prefault("1s").describe("Maximum wait, after which a request gets 503"),
+    timeout: duration().prefault("1s").describe("Maximum wait, then 503"),
   });
 }
 
@@ -108,11 +104,11 @@ function upstreamsSection() {
       .describe("http://host:port, https://host:port or unix:/path/of/socket"),
     ...targetKeys(),
     tls: upstreamTls().exactOptional().describe("TLS for https targets"),
-    connections: whole(1, 65_535).default(256).describe("Maximum connections to each target"),
+    connections: whole(1, 65_535).default(256).describe("Connections to each target"),
     queue: queue(),
     timeouts: settings("Time limits for the backend", {
       connect: duration().prefault("5s").describe("Time to connect"),
-      response: duration().prefault("60s").describe("Time until the response head arrives"),
+      response: duration().prefault("60s").describe("Time until the response head"),
       idle: duration().prefault("5m").describe("Maximum silence within a body"),
     }),
     websocket: settings("Time limits for WebSockets", {
@@ -123,7 +119,7 @@ function upstreamsSection() {
   return z
     .record(entryName(), upstream.transform(withWeights))
     .default({})
-    .describe("The backends, by name; needed unless decisions.only is true");
+    .describe("The backends, by name; required unless decisions.only");
 }
 
 function missingUpstreams({ whole, upstreams: names }: Written): PathProblem[] {
@@ -161,55 +157,46 @@ function percentage() {
 
 function healthTimes() {
   return {
-    interval: duration({ min: 100 }).prefault("5s").describe("Time between two checks"),
+    interval: duration({ min: 100 }).prefault("5s").describe("Time between checks"),
     timeout: duration().prefault("1s").describe("Time for the response"),
     healthy: whole(1, 100)
       .default(2)
-      .describe("Successful checks in a row after which a target is used again"),
+      .describe("Successes in a row after which a target is used again"),
     unhealthy: whole(1, 100)
       .default(3)
-      .describe("Failed checks in a row after which a target gets no requests"),
+      .describe("Failures in a row after which a target gets no requests"),
   };
 }
 
 function health() {
   return z.strictObject({
-    kind: z
-      .enum(["http", "grpc"])
-      .default("http")
-      .describe("What to check: a path, or grpc.health.v1 of a service"),
+    kind: z.enum(["http", "grpc"]).default("http").describe("Checks a path, or grpc.health.v1"),
     path: z
       .string()
       .regex(/^\/[!-~]*$/, "must be a path, and may have a query")
       .exactOptional()
-      .describe("With kind http: path to GET"),
-    status: statuses()
-      .exactOptional()
-      .describe("With kind http: statuses that mean healthy; default: 200-399"),
+      .describe("Kind http: path to GET"),
+    status: statuses().exactOptional().describe("Kind http: healthy statuses; default: 200-399"),
     service: z
       .string()
       .regex(/^[\w.-]{0,127}$/, "must be the name of a service, such as orders.v1.Orders")
       .exactOptional()
-      .describe("With kind grpc: name of the service; default: the whole server"),
+      .describe("Kind grpc: the service; default: the whole server"),
     ...healthTimes(),
   });
 }
 
 function ejection() {
   return z.strictObject({
-    failures: whole(1, 10_000)
-      .default(5)
-      .describe(
-        "Failures in a row that eject a target: no connection, a broken one, a time-out, a status of 500 or more",
-      ),
+    failures: whole(1, 10_000).default(5).describe("Failures in a row that eject a target"),
     for: duration()
       .prefault("30s")
       .describe(
-        "Length of the ejection; each further one in a row is that much longer, up to ten times",
+        "Time without requests; each further ejection in a row is that much longer, up to ten times",
       ),
     most: percentage()
       .prefault("50%")
-      .describe("Percentage of the targets that may be ejected at once; never the last one"),
+      .describe("Targets that may be ejected at once; never the last"),
   });
 }
 
@@ -223,19 +210,19 @@ function isDnsServer(text: string): boolean {
 
 function resolve() {
   return z.strictObject({
-    interval: duration({ min: 100 }).prefault("10s").describe("Longest time between two lookups"),
+    interval: duration({ min: 100 }).prefault("10s").describe("Longest time between lookups"),
     servers: z
       .array(z.string().refine(isDnsServer, "must be an IP address, which may have a port"))
       .min(1)
       .exactOptional()
-      .describe("DNS servers to query, as often as the TTL says; default: the system's resolver"),
+      .describe("DNS servers; default: the system's resolver"),
     family: z
       .enum(["auto", "ipv4", "ipv6", "all"])
       .default("auto")
-      .describe("Which addresses to use; auto: IPv4 if there are any, otherwise IPv6"),
+      .describe("auto: IPv4 if there is any, else IPv6"),
     staleFor: duration()
       .prefault("10m")
-      .describe("How long the last known addresses stay in use while lookups find none"),
+      .describe("How long the last addresses stay in use while lookups find none"),
   });
 }
 
@@ -244,25 +231,19 @@ function targetKeys() {
     protocol: z
       .enum(["http1", "http2", "h2c", "auto"])
       .default("http1")
-      .describe(
-        "Protocol of the targets. http2: HTTP/2 over TLS; h2c: HTTP/2 without TLS, by prior knowledge; auto: the one that TLS negotiates",
-      ),
-    resolve: resolve()
-      .exactOptional()
-      .describe(
-        "Makes each address of a name a separate target; default: each connection resolves the name",
-      ),
+      .describe("http2: over TLS; h2c: HTTP/2 without TLS; auto: what TLS negotiates"),
+    resolve: resolve().exactOptional().describe("Makes each address of a name a target"),
     balance: z
       .enum(BALANCES)
       .default("roundRobin")
-      .describe("How to choose among the targets that have a free connection"),
-    health: health().exactOptional().describe("Checks each of several targets at intervals"),
+      .describe("How to choose among targets with a free connection"),
+    health: health().exactOptional().describe("Checks each of several targets"),
     ejection: ejection()
       .prefault({})
       .describe("Stops using a target that fails requests, if there are others"),
     slowStart: duration()
       .exactOptional()
-      .describe("Time until a target that is used again gets its full share; default: at once"),
+      .describe("Time until a target that is used again has its full share; default: none"),
   };
 }
 

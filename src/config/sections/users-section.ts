@@ -9,15 +9,11 @@ import { listAt, type PathProblem, repeated, textAt, type Written } from "../wri
 export const users = { schema: usersSection, rules: [userProblems] };
 
 function usersSection() {
-  const file = store("file", {
-    path: usersPath().describe(
-      "The users file. Reloaded when it changes; if it is invalid, the old users stay",
-    ),
+  const file = store("file", "Users in a YAML file", {
+    path: usersPath().describe("The users file; while it is invalid, the old users stay"),
   });
-  const htpasswd = store("htpasswd", {
-    path: usersPath().describe(
-      "A file made by `htpasswd -B`, with bcrypt costs from 4 to 16. Reloaded like a users file",
-    ),
+  const htpasswd = store("htpasswd", "Users in a file of Apache's htpasswd", {
+    path: usersPath().describe("A file made by `htpasswd -B`, with bcrypt costs from 4 to 16"),
   });
   const elsewhere = [ldapStore(), postgresStore(), sqliteStore(), httpStore()] as const;
   return z
@@ -37,17 +33,16 @@ function usersPath() {
 
 function store<Kind extends StoreKindName, Shape extends z.ZodRawShape>(
   kind: Kind,
+  about: string,
   settings: Shape,
 ) {
-  return z.strictObject({ kind: z.literal(kind).describe("The kind of store"), ...settings });
+  return z.strictObject({ kind: z.literal(kind).describe(about), ...settings });
 }
 
 /** The keys that limit queries to a store on another machine. */
 function asking() {
   return {
-    connections: whole(1, 100)
-      .default(4)
-      .describe("Logins that may query the store at the same time; further ones wait"),
+    connections: whole(1, 100).default(4).describe("Concurrent logins; further ones wait"),
     timeout: timeout(),
   };
 }
@@ -55,15 +50,11 @@ function asking() {
 function timeout() {
   return duration({ min: 10, max: 30_000 })
     .prefault("3s")
-    .describe(
-      "Time for the store's answer, including the wait for a connection; then the login gets 503",
-    );
+    .describe("Time for connection and response; then 503");
 }
 
 export function caFile() {
-  return filePath()
-    .exactOptional()
-    .describe("Authorities for the server's certificate, PEM; default: Node's");
+  return filePath().exactOptional().describe("Authorities, PEM; default: Node's");
 }
 
 function query() {
@@ -72,22 +63,20 @@ function query() {
     .min(1, "must not be empty")
     .refine((text) => text.includes("$1"), "must contain $1, which stands for the user name")
     .describe(
-      "Query for one user, with $1 for the name; it returns password_hash and, optionally, groups, disabled, name",
+      "Query for the user $1; it returns password_hash and optionally groups, disabled, name",
     );
 }
 
 /** An entry of `users` of the kind `ldap`. */
 function ldapStore() {
-  return store("ldap", {
+  return store("ldap", "Users in a directory", {
     url: text()
       .refine(isDirectoryUrl, "must be ldap://HOST or ldaps://HOST, optionally with a port")
-      .describe("URL of the directory"),
+      .describe("ldaps://HOST or ldap://HOST"),
     startTls: z
       .boolean()
       .exactOptional()
-      .describe(
-        "Required for ldap://: whether to turn on TLS by StartTLS; false sends passwords in clear text",
-      ),
+      .describe("Required for ldap://: true, or false to send passwords in clear text"),
     caFile: caFile(),
     bind: z
       .strictObject({
@@ -95,25 +84,25 @@ function ldapStore() {
         password: text().meta({ writeOnly: true }).describe("Its password"),
       })
       .exactOptional()
-      .describe("The account that searches; without it, the search is anonymous"),
+      .describe("Account for the search; default: anonymous"),
     search: z
       .strictObject({
-        base: text().describe("Base DN of the users; the search covers the whole subtree"),
+        base: text().describe("Base DN, with its whole subtree"),
         filter: text()
           .regex(/^\(.*=\{username\}.*\)$/, "must be an LDAP filter such as (uid={username})")
-          .describe("Filter for one user, with {username}, which is escaped"),
+          .describe("Filter with {username}, which is escaped"),
       })
-      .describe("How Sallyport finds a user"),
+      .describe("How to find a user"),
     groups: z
       .strictObject({
-        base: text().describe("Base DN of the groups; the search covers the whole subtree"),
+        base: text().describe("Base DN, with its whole subtree"),
         filter: text()
           .regex(/^\(.*=\{(?:dn|username)\}.*\)$/, "must be an LDAP filter such as (member={dn})")
-          .describe("Filter for the groups of a user, with {dn} or {username}, which are escaped"),
-        attribute: text().default("cn").describe("Attribute with the name of the group"),
+          .describe("Filter with {dn} or {username}, which are escaped"),
+        attribute: text().default("cn").describe("Attribute with a group's name"),
       })
       .exactOptional()
-      .describe("How Sallyport finds a user's groups; without it, users have none"),
+      .describe("How to find a user's groups; default: none"),
     ...asking(),
   }).refine(({ url, startTls }) => url.startsWith("ldap:") === (startTls !== undefined), {
     path: ["startTls"],
@@ -127,10 +116,8 @@ function isDirectoryUrl(value: string): boolean {
 }
 
 function sqliteStore() {
-  return store("sqlite", {
-    path: filePath({ readAgainBy: "request" }).describe(
-      "The database file, opened for reading for each login",
-    ),
+  return store("sqlite", "Users in a SQLite file", {
+    path: filePath({ readAgainBy: "request" }).describe("The database, opened for each login"),
     query: query(),
     timeout: timeout(),
   });
@@ -141,18 +128,14 @@ const DATABASE_URL =
 
 function postgresStore() {
   const { url, ...secured } = database();
-  return store("postgres", { url, query: query(), ...secured, ...asking() });
+  return store("postgres", "Users in PostgreSQL", { url, query: query(), ...secured, ...asking() });
 }
 
 /** The keys of a connection to PostgreSQL. */
 export function database() {
   return {
-    url: text()
-      .refine(isDatabaseUrl, DATABASE_URL)
-      .describe("URL of the database, with credentials"),
-    tls: flag(true).describe(
-      "Whether the connection uses TLS and verifies the certificate; false: clear text",
-    ),
+    url: text().refine(isDatabaseUrl, DATABASE_URL).describe("URL with credentials"),
+    tls: flag(true).describe("Whether to use TLS and verify the certificate"),
     caFile: caFile(),
   };
 }
@@ -168,16 +151,12 @@ const LOGIN_URL = "must be an http or https URL without credentials and fragment
 
 /** An entry of `users` of the kind `http`. */
 function httpStore() {
-  return store("http", {
-    url: text()
-      .refine(isLoginUrl, LOGIN_URL)
-      .describe("URL of the login service; Sallyport sends name and password by POST"),
+  return store("http", "Users of a login service", {
+    url: text().refine(isLoginUrl, LOGIN_URL).describe("URL that gets name and password by POST"),
     format: z
       .enum(["json", "form", "basic"])
       .default("json")
-      .describe(
-        "Where Sallyport sends name and password: in the body as JSON or a form, or in the Authorization header",
-      ),
+      .describe("How they are sent: JSON or a form in the body, or the Authorization header"),
     fields: z
       .strictObject({
         username: text().default("username").describe("Field with the name"),
@@ -189,17 +168,19 @@ function httpStore() {
     status: settings(
       "What the status of the response means; with any other status, the login gets 503",
       {
-        success: statuses([200]).describe("The password is right"),
-        wrong: statuses([401, 403]).describe(
-          "Name or password is wrong; Sallyport asks no further store",
+        success: statuses([200]).describe(
+          "Statuses of a right password; statuses in none of these lists: 503",
         ),
-        unknown: statuses([]).describe("Nobody has this name; Sallyport asks the next store"),
+        wrong: statuses([401, 403]).describe(
+          "Statuses of a wrong name or password; no further store is asked",
+        ),
+        unknown: statuses([]).describe("Statuses of an unknown name; the next store is asked"),
       },
     ),
     subject: pointer("/subject").describe(
-      "JSON Pointer to the user's name in the response; default: the name from the login",
+      "JSON Pointer to the name in the response; without one, that of the login counts",
     ),
-    groups: pointer("/groups").describe("JSON Pointer to the list of groups in the response"),
+    groups: pointer("/groups").describe("JSON Pointer to the list of groups"),
     caFile: caFile(),
     ...asking(),
   });

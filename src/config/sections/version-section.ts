@@ -20,14 +20,16 @@ function versionSection() {
         .string()
         .regex(VERSION_FORM, "must have the form major.minor.patch, such as 2.3.1")
         .exactOptional()
-        .describe("The version itself"),
-      env: text().exactOptional().describe("Name of an environment variable with the version"),
+        .describe("major.minor.patch"),
+      env: text().exactOptional().describe("Environment variable with it"),
       file: filePath({ readAgainBy: "request" })
         .exactOptional()
-        .describe("File with the version, read for every request"),
-      upstream: text().exactOptional().describe("Name of the upstream that returns the version"),
-      path: urlPath("plain").exactOptional().describe("Path at the upstream"),
-      field: text().exactOptional().describe("JSON field of its response; default: version"),
+        .describe("File with it, read for every request"),
+      upstream: text()
+        .exactOptional()
+        .describe("Upstream that returns it as JSON, cached for 10 seconds"),
+      path: urlPath("plain").exactOptional().describe("Path there; required with upstream"),
+      field: text().exactOptional().describe("Field of the response; default: version"),
     })
     .transform(({ text: fixed, env, file, upstream, path, field }, context): VersionSource => {
       const fromUpstream = upstream ?? path ?? field;
@@ -44,7 +46,9 @@ function versionSection() {
         "needs one of { text }, { env }, { file } and { upstream, path, field }",
       );
     })
-    .describe("The version of your API; default: Sallyport's own version");
+    .describe(
+      "The version of your API: one of text, env, file and upstream; default: Sallyport's own",
+    );
 }
 
 type VersionSource =

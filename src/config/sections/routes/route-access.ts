@@ -26,16 +26,16 @@ export function accessKeys() {
       .enum(["required", "optional", "none", "certificate"])
       .default("required")
       .describe(
-        "Whether a token is required. optional lets requests without a token pass as anonymous, but refuses invalid tokens (401); none makes the route public; certificate makes a caller of the client certificate instead (server.tls.clientCertificates), and reads no token",
+        "Whether a token is required; optional refuses invalid ones only, none makes the route public, certificate takes the client certificate instead",
       ),
     tokenFrom: tokenPlaces().exactOptional(),
     mode: z
       .enum(["enforce", "monitor"])
       .default("enforce")
-      .describe(
-        "monitor refuses nothing: requests that it would refuse are counted and forwarded without identity headers",
-      ),
-    require: requirements().exactOptional().describe("Further requirements on the caller (403)"),
+      .describe("monitor counts what it would refuse, and forwards it without identity headers"),
+    require: requirements()
+      .exactOptional()
+      .describe("Requirements on the caller, all of which must hold (403)"),
   };
 }
 
@@ -49,7 +49,7 @@ function tokenPlaces() {
       header: headerName()
         .refine((name) => !NO_PLACE.test(name), "must be a header that can carry a token")
         .exactOptional()
-        .describe("Header; Authorization requires the prefix Bearer, in others it is optional"),
+        .describe("Header; Authorization requires the prefix Bearer"),
       cookie: z
         .string()
         .regex(TOKEN, "must be the name of a cookie")
@@ -60,7 +60,7 @@ function tokenPlaces() {
       query: text()
         .refine((name) => !/[&=#+%\s]/.test(name), "must be a name without & = # + % and blanks")
         .exactOptional()
-        .describe("Query parameter; proxies in front and browser histories can see it"),
+        .describe("Query parameter"),
       apiKey: headerName()
         .refine((name) => !NO_PLACE.test(name), "must be a header that can carry a key")
         .exactOptional()
@@ -70,13 +70,13 @@ function tokenPlaces() {
         .refine((looks) => looks, "must be true, or left out")
         .exactOptional()
         .describe(
-          "Subprotocol that a WebSocket offers: base64url.bearer.authorization.k8s.io.<token>, or bearer, <token>",
+          "Subprotocol of a WebSocket: `base64url.bearer.authorization.k8s.io.<token>`, or `bearer, <token>`",
         ),
       others: z
         .literal("ignore")
         .exactOptional()
         .describe(
-          "With ignore, the place counts as empty for a token that no issuer here accepts, and that token reaches the backend",
+          "ignore: a token that no issuer here accepts counts as none, and reaches the backend",
         ),
     })
     .transform((written, context): TokenPlace => {
@@ -102,7 +102,7 @@ function tokenPlaces() {
     .min(1)
     .refine(areDifferent, "must not name a place twice")
     .describe(
-      "Where the token may be; a request with two tokens gets 401. Sallyport removes the token before forwarding. Default: only the Authorization header",
+      "Where the token may be; the backend does not get it. Default: the Authorization header",
     );
 }
 
@@ -137,24 +137,22 @@ const scalar = () =>
 function requirements() {
   const keys = {
     groups: names("group", text).exactOptional().describe("Groups of the caller"),
-    scopes: names("scope", scope)
-      .exactOptional()
-      .describe("Scopes of the token, in scope or scp: a string separated by spaces, or a list"),
+    scopes: names("scope", scope).exactOptional().describe("Scopes of the token, in scope or scp"),
     claims: z
       .array(claim())
       .min(1)
       .exactOptional()
-      .describe("Claims of the token; every entry must hold. A list must contain the value"),
+      .describe("Claims of the token; every entry must hold"),
     issuers: z
       .array(text())
       .min(1)
       .exactOptional()
-      .describe("The token must come from one of these issuers"),
+      .describe("Issuers, of which the token needs one"),
     proof: z
       .boolean()
       .refine((needs) => needs, "must be true, or left out")
       .exactOptional()
-      .describe("The token must be bound to a key of the client (401 for any other)"),
+      .describe("The token must be bound to a client, else 401"),
     spiffe: z
       .array(
         text().refine(
@@ -165,7 +163,7 @@ function requirements() {
       .min(1)
       .exactOptional()
       .describe(
-        "The certificate must have one of these SPIFFE IDs; /* at the end stands for one or more segments. Needs auth: certificate",
+        "SPIFFE IDs, of which the certificate needs one; /* at the end: one or more segments",
       ),
   } satisfies Record<keyof Requirements, z.ZodType>;
   return requiring(keys);
@@ -175,7 +173,11 @@ function requirements() {
 export function personRequirements() {
   return requiring({
     groups: names("group", text).exactOptional().describe("Groups of the person"),
-    claims: z.array(claim()).min(1).exactOptional().describe("Claims; every entry must hold"),
+    claims: z
+      .array(claim())
+      .min(1)
+      .exactOptional()
+      .describe("Claims of the person; every entry must hold"),
   });
 }
 
@@ -196,8 +198,8 @@ function names(what: string, name: () => z.ZodString) {
   return z
     .strictObject(
       {
-        any: z.array(name()).min(1).exactOptional().describe("The caller needs one of these"),
-        all: z.array(name()).min(1).exactOptional().describe("The caller needs all of these"),
+        any: z.array(name()).min(1).exactOptional().describe("One of these is needed"),
+        all: z.array(name()).min(1).exactOptional().describe("All of these are needed"),
       },
       {
         error: ({ code, input }) =>
@@ -212,14 +214,14 @@ function names(what: string, name: () => z.ZodString) {
 function claim() {
   return z
     .strictObject({
-      claim: claimName().describe("Name of the claim; a.b means b in the object a"),
-      any: z.array(scalar()).min(1).exactOptional().describe("Its value must be one of these"),
+      claim: claimName().describe("Name; a.b is b in the object a"),
+      any: z.array(scalar()).min(1).exactOptional().describe("The value must be one of these"),
       all: z
         .array(scalar())
         .min(1)
         .exactOptional()
-        .describe("Its value must be a list that contains all of these"),
-      equals: scalar().exactOptional().describe("Its value must be this"),
+        .describe("The value must be a list with all of these"),
+      equals: scalar().exactOptional().describe("The value must be this"),
     })
     .refine(
       ({ any, all, equals }) => any !== undefined || all !== undefined || equals !== undefined,
@@ -231,9 +233,7 @@ function claim() {
 export function routeAuthorize() {
   return text()
     .exactOptional()
-    .describe(
-      "Name of the entry in authorization that must allow the request, after require (403)",
-    );
+    .describe("Entry of authorization that must allow the request, after require");
 }
 
 /** The key of a route. */
@@ -241,7 +241,7 @@ export function routeAssertion() {
   return z
     .boolean()
     .exactOptional()
-    .describe("Whether the backend gets a signed assertion about the caller: tokens.assertion");
+    .describe("Whether the backend gets an assertion: tokens.assertion");
 }
 
 /** Reports keys that need an authenticated caller, on routes where the caller may be anonymous. */

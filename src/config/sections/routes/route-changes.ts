@@ -21,14 +21,12 @@ export function rewrite() {
       .refine((path) => !path.endsWith("/"), "must not end with a slash")
       .exactOptional();
   return z.strictObject({
-    stripPrefix: prefix().describe("Prefix to remove from the path"),
-    addPrefix: prefix().describe("Prefix to add to the path after that"),
+    stripPrefix: prefix().describe("Prefix to remove"),
+    addPrefix: prefix().describe("Prefix to add after that"),
     responses: z
       .boolean()
       .exactOptional()
-      .describe(
-        "Whether to map Location, Content-Location, Refresh and cookie paths back; default: if the path or the Host is changed",
-      ),
+      .describe("Whether to map redirects and cookie paths back; default: if path or Host changes"),
   });
 }
 
@@ -45,10 +43,7 @@ function changes(refused: (name: string) => boolean) {
       "must not be a header that frames the message, is hop-by-hop, or belongs to Sallyport",
     );
   const value = () =>
-    z
-      .string()
-      .regex(VALUE, "must be printable ASCII")
-      .describe("Value; may contain ${claim:…}, ${subject}, ${request_id} and ${client}");
+    z.string().regex(VALUE, "must be printable ASCII").describe("Value of the header");
   return z.strictObject({
     set: z
       .record(changeable(), value())
@@ -74,15 +69,13 @@ export function headerKeys() {
         "must be preserve, target, or the name of a host",
       )
       .default("preserve")
-      .describe(
-        "Host header for the backend: preserve keeps the client's, target uses the target's, or a fixed name",
-      ),
+      .describe("Host for the backend: preserve is the client's, target the target's; or a name"),
     requestHeaders: changes(isOwnRequestHeader)
       .exactOptional()
-      .describe("Changes to the headers for the backend"),
+      .describe("Changes to headers for the backend"),
     responseHeaders: changes(isOwnAnswerHeader)
       .exactOptional()
-      .describe("Changes to the headers for the client"),
+      .describe("Changes to headers for the client"),
   };
 }
 

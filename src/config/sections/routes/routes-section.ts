@@ -79,19 +79,17 @@ function matching() {
       )
       .min(1)
       .exactOptional()
-      .describe("Host names; *.example.com matches one label. Default: every host"),
+      .describe("Host names; *.example.com matches one label. Default: all"),
     path: urlPath("prefix")
       .exactOptional()
       .describe("Path prefix, on segment boundaries; default: /"),
     exact: urlPath("exact").exactOptional().describe("One exact path"),
-    regex: pathRegex()
-      .exactOptional()
-      .describe("Regular expression for the whole path, matched in linear time"),
+    regex: pathRegex().exactOptional().describe("Regular expression for the whole path"),
     methods: z
       .array(z.string().superRefine(checkMethod))
       .min(1)
       .exactOptional()
-      .describe("Methods in upper case. Default: every method"),
+      .describe("Methods; default: all"),
     headers: matchedHeaders(),
   };
 }
@@ -102,19 +100,17 @@ export const NOWHERE = "";
 function route() {
   return z
     .strictObject({
-      name: name().describe("Name of the route in metrics and logs: 1 to 64 of a-z, 0-9, _ and -"),
+      name: name().describe("Name in metrics and log: 1 to 64 of a-z, 0-9, _ and -"),
       ...matching(),
       ...networkKeys(),
       paths: paths(),
       ...accessKeys(),
-      upstream: text()
-        .exactOptional()
-        .describe("Name of the upstream; needed unless decisions.only is true"),
+      upstream: text().exactOptional().describe("Upstream; required unless decisions.only"),
       forwardAuthorization: z
         .enum(["strip", "keep"])
         .default("strip")
-        .describe("Whether the backend gets the Authorization header: strip removes it"),
-      limits: routeLimits().exactOptional().describe("Overrides server.limits for this route"),
+        .describe("Whether the backend gets the Authorization header"),
+      limits: routeLimits().exactOptional().describe("Overrides server.limits"),
       rateLimit: rateLimit().exactOptional().describe("Limits the requests of one caller (429)"),
       rewrite: rewrite().exactOptional().describe("Rewrites the path for the backend"),
       ...headerKeys(),
@@ -170,11 +166,11 @@ function matchedHeaders() {
       z
         .string()
         .regex(/^[!-~](?:[ -~]*[!-~])?$/, "must be printable ASCII without blanks around it")
-        .describe("The value that the only field of this name must have"),
+        .describe("Value that the only field of this name must have"),
     )
     .refine((headers) => Object.keys(headers).length > 0, "must name at least one header")
     .exactOptional()
-    .describe("Header fields that a request must have; they are under the client's control");
+    .describe("Header fields that a request must have");
 }
 
 function paths() {
@@ -182,7 +178,7 @@ function paths() {
     .enum(["strict", "encoded", "asSent"])
     .default("strict")
     .describe(
-      "Which paths the route accepts: encoded also those with %2F, %3B, %23 and the like, asSent also those with //, ; and brackets",
+      "Paths to accept: encoded also those with %2F, %3B and the like, asSent also those with //, ; and brackets",
     );
 }
 
@@ -190,23 +186,19 @@ function networkKeys() {
   return {
     allow: networkList()
       .exactOptional()
-      .describe(
-        "Networks, or names of them, from which clients may come (others get 403); default: every network",
-      ),
-    deny: networkList()
-      .exactOptional()
-      .describe("Networks, or names of them, from which clients get 403"),
+      .describe("Networks, or names of them, that may send requests; others get 403"),
+    deny: networkList().exactOptional().describe("Networks, or names of them, that get 403"),
   };
 }
 
 function routeTimeouts() {
   return z
     .strictObject({
-      response: duration().exactOptional().describe("Time until the response head arrives"),
+      response: duration().exactOptional().describe("Time until the response head"),
       idle: duration().exactOptional().describe("Maximum silence within a body"),
     })
     .exactOptional()
-    .describe("Overrides the time-outs of the upstream");
+    .describe("Overrides those of the upstream");
 }
 
 function concurrency() {
@@ -216,9 +208,7 @@ function concurrency() {
       by: z
         .enum(["route", "subject", "client"])
         .default("route")
-        .describe(
-          "What counts together: all requests of the route, or those of one caller or address",
-        ),
+        .describe("What counts together: all of the route, or those of one subject or client"),
     })
     .exactOptional()
     .describe("Limits the requests in flight");
@@ -226,24 +216,20 @@ function concurrency() {
 
 function routeLimits() {
   return z.strictObject({
-    bodyBytes: sizeOrUnlimited()
-      .exactOptional()
-      .describe("Maximum size of a request's body, or unlimited; default: that of server.limits"),
+    bodyBytes: sizeOrUnlimited().exactOptional().describe("Size of a request's body"),
   });
 }
 
 function rateLimit() {
   return z.strictObject({
-    requests: whole(1, 1_000_000).describe("Sustained rate: requests allowed per within"),
-    within: wholeSeconds({ min: 1_000 }).prefault("1s").describe("Period of the rate"),
-    burst: whole(1, 1_000_000)
-      .exactOptional()
-      .describe("Requests allowed at once; default: requests"),
+    requests: whole(1, 1_000_000).describe("Requests per within"),
+    within: wholeSeconds({ min: 1_000 }).prefault("1s").describe("Period, in whole seconds"),
+    burst: whole(1, 1_000_000).exactOptional().describe("Requests at once; default: requests"),
     by: z
       .enum(["subject", "address"])
       .exactOptional()
       .describe(
-        "What counts as one caller; default: the subject, or the address with auth: none or optional. With subject and auth: optional, callers without a token count by address",
+        "What counts as one caller; default: subject, or address with auth: none or optional",
       ),
   });
 }
@@ -263,30 +249,25 @@ function retry() {
         .array(retryCause())
         .prefault(["connect", "stale"])
         .describe(
-          "connect: no connection. stale: the connection closed before the response. Statuses: only for idempotent methods",
+          "connect: no connection; stale: it closed before the response; statuses: only for idempotent methods",
         ),
     })
     .exactOptional()
-    .describe("When Sallyport retries a request; default: once, on connect and stale");
+    .describe("When a request is sent again");
 }
 
 /** Copies of requests for another upstream. */
 function mirror() {
   return z
     .strictObject({
-      upstream: text().describe("Name of the upstream that gets the copies"),
-      percent: z
-        .number()
-        .min(0)
-        .max(100)
-        .default(100)
-        .describe("Percentage of the requests to copy"),
+      upstream: text().describe("Upstream that gets the copies"),
+      percent: z.number().min(0).max(100).default(100).describe("Percentage of requests to copy"),
       bodyBytes: size({ max: 2 ** 30 })
         .prefault("1MiB")
-        .describe("Requests with larger bodies are not copied"),
+        .describe("Longest body to copy"),
     })
     .exactOptional()
-    .describe("Sends copies of the requests to another upstream, and ignores its responses");
+    .describe("Sends copies of requests to another upstream");
 }
 
 /** The section `networks`. */
