@@ -1,6 +1,6 @@
 import { readDocument } from "../docs/markdown.ts";
 
-/** One entry: a third-level heading, with the section that contains it. */
+/** One entry: a third-level heading, with the section that contains it. Headings in a row share the text of the last. */
 interface Entry {
   readonly section: string;
   readonly heading: string;
@@ -12,12 +12,21 @@ export const runbook = readDocument(RUNBOOK);
 
 const all = [...runbook.text.matchAll(/^## (.+)\n((?:(?!^## ).*\n)*)/gm)].flatMap(
   ([, section = "", body = ""]): Entry[] =>
-    [...body.matchAll(/^### (.+)\n((?:(?!^### ).*\n)*)/gm)].map(([, heading = "", text = ""]) => ({
-      section,
-      heading,
-      text,
-    })),
+    [...body.matchAll(/((?:^### .+\n\n*)+)((?:(?!^### ).*\n)*)/gm)].flatMap(
+      ([, headings = "", text = ""]) =>
+        [...headings.matchAll(/^### (.+)/gm)].map(([, heading = ""]) => ({
+          section,
+          heading,
+          text,
+        })),
+    ),
 );
+
+/** The section with the alerts and the messages, and the headings in it that are alerts. */
+const SECTION = "Alerts and messages of the log";
+const isAlert = ({ heading }: Entry): boolean => /^Sallyport[A-Z]/.test(heading);
+export const alertEntries = entries(SECTION).filter(isAlert);
+export const messageEntries = entries(SECTION).filter((entry) => !isAlert(entry));
 
 /** Returns the entries of one section in order. */
 export function entries(section: string): Entry[] {
