@@ -33,7 +33,7 @@ export function envoy(checks: Algorithm | undefined): Peer {
   };
 }
 
-/** Starts Envoy with one thread, as docs/decisions.md configures it to ask a Sallyport over gRPC, without authentication itself. */
+/** Starts Envoy with one thread, as deploy/proxies/envoy.yaml configures it to ask a Sallyport over gRPC, without authentication itself. */
 export async function startAskingEnvoy(
   { directory, write }: Setting,
   { backend, cores }: Place,

@@ -1,7 +1,9 @@
-/** Proxies that ask whether a request may pass, as docs/decisions.md configures them. */
+/** Proxies that ask whether a request may pass, as docs/decisions.md and deploy/proxies configure them. */
+import { readFileSync } from "node:fs";
 import { chmod } from "node:fs/promises";
+import { join } from "node:path";
 import { parse } from "yaml";
-import { readDocument } from "../docs/markdown.ts";
+import { readDocument, ROOT } from "../docs/markdown.ts";
 import { ask } from "./ask.ts";
 import { freePort } from "./dead-ends.ts";
 import { missing, startProgram } from "./program.ts";
@@ -48,8 +50,8 @@ export const ASKERS: Readonly<Record<string, Asker>> = {
   HAProxy: {
     program: "haproxy",
     async configure({ directory: { write }, placed }) {
-      const script = await write("sallyport.lua", placed(block("-- /etc/haproxy/sallyport.lua")));
-      const text = placed(block("global\n")).replace("/etc/haproxy/sallyport.lua", script);
+      const script = await write("sallyport.lua", placed(shipped("sallyport.lua")));
+      const text = placed(shipped("haproxy.cfg")).replace("/etc/haproxy/sallyport.lua", script);
       return ["-db", "-f", await write("haproxy.cfg", text)];
     },
   },
@@ -57,13 +59,13 @@ export const ASKERS: Readonly<Record<string, Asker>> = {
     program: "envoy",
     removesTokens: true,
     async configure({ directory: { write }, placed }) {
-      return envoyArguments(await write("envoy.yaml", placed(block("# envoy.yaml"))));
+      return envoyArguments(await write("envoy.yaml", placed(shipped("envoy.yaml"))));
     },
   },
   "Envoy over HTTP": {
     program: "envoy",
     async configure({ directory: { write }, placed }) {
-      const bootstrap = parse(placed(block("# envoy.yaml")));
+      const bootstrap = parse(placed(shipped("envoy.yaml")));
       const { listeners, clusters } = bootstrap.static_resources;
       const manager = listeners[0].filter_chains[0].filters[0].typed_config;
       manager.http_filters[0] = parse(placed(block("# ext-authz-over-http.yaml")));
@@ -152,6 +154,10 @@ export function withPorts(
     /((?:127\.0\.0\.1|^http:\/\/)(?::|, port_value: ))(8000|8080|8443)\b/gm,
     (_all, before: string, known: string) => `${before}${ports.get(known)}`,
   );
+}
+
+function shipped(name: string): string {
+  return readFileSync(join(ROOT, "deploy/proxies", name), "utf8");
 }
 
 /** Returns the block of the page that begins with these words. */
