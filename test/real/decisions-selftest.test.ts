@@ -1,4 +1,4 @@
-/** The self-test attacks through real proxies that ask, as docs/decisions.md configures them. */
+/** The self-test attacks through real proxies that ask, as deploy/proxies configures them. */
 import { describe, expect, it } from "vitest";
 import { command } from "../cli/command.ts";
 import { ASKERS, missingAsker, startAsker } from "../support/askers.ts";

@@ -1,4 +1,4 @@
-/** Real proxies ask whether a request may pass, and forward it themselves, as docs/decisions.md configures them. */
+/** Real proxies ask whether a request may pass, and forward it themselves, as deploy/proxies configures them. */
 import { createHash } from "node:crypto";
 import { chmod } from "node:fs/promises";
 import { Agent } from "node:http";

@@ -1,9 +1,9 @@
-/** Proxies that ask whether a request may pass, as docs/decisions.md and deploy/proxies configure them. */
+/** Proxies that ask whether a request may pass, as deploy/proxies configures them. */
 import { readFileSync } from "node:fs";
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { readDocument, ROOT } from "../docs/markdown.ts";
+import { ROOT } from "../docs/markdown.ts";
 import { ask } from "./ask.ts";
 import { freePort } from "./dead-ends.ts";
 import { missing, startProgram } from "./program.ts";
@@ -12,7 +12,7 @@ import { until } from "./until.ts";
 
 interface Place {
   readonly directory: Pick<TemporaryDirectory, "path" | "write">;
-  /** Replaces the addresses of the page by those of this test. */
+  /** Replaces the addresses of a file by those of this test. */
   readonly placed: (text: string) => string;
 }
 
@@ -34,7 +34,7 @@ export const ASKERS: Readonly<Record<string, Asker>> = {
       const places = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
       const temp = places.map((name) => `${name}_temp_path ${path}/${name};`).join("\n");
       const start = `daemon off; pid ${path}/nginx.pid; error_log stderr warn; events {}`;
-      const server = placed(block("map $http_upgrade"));
+      const server = placed(shipped("nginx.conf"));
       const file = await write("nginx.conf", `${start} http { access_log off; ${temp} ${server} }`);
       return ["-p", path, "-c", file];
     },
@@ -43,7 +43,7 @@ export const ASKERS: Readonly<Record<string, Asker>> = {
     program: "caddy",
     async configure({ directory: { path, write }, placed }) {
       const options = `{\nadmin off\nauto_https off\nstorage file_system ${path}/caddy\n}\n`;
-      const file = await write("Caddyfile", options + placed(block("http://:8000 {")));
+      const file = await write("Caddyfile", options + placed(shipped("Caddyfile")));
       return ["run", "--config", file, "--adapter", "caddyfile"];
     },
   },
@@ -68,9 +68,9 @@ export const ASKERS: Readonly<Record<string, Asker>> = {
       const bootstrap = parse(placed(shipped("envoy.yaml")));
       const { listeners, clusters } = bootstrap.static_resources;
       const manager = listeners[0].filter_chains[0].filters[0].typed_config;
-      manager.http_filters[0] = parse(placed(block("# ext-authz-over-http.yaml")));
+      manager.http_filters[0] = parse(placed(shipped("envoy-http-filter.yaml")));
       const [early] = manager.early_header_mutation_extensions;
-      early.typed_config.mutations.push(...parse(block("# mutations.yaml")));
+      early.typed_config.mutations.push(...parse(shipped("envoy-http-mutations.yaml")));
       delete clusters[0].typed_extension_protocol_options;
       return envoyArguments(await write("envoy.yaml", JSON.stringify(bootstrap)));
     },
@@ -80,7 +80,7 @@ export const ASKERS: Readonly<Record<string, Asker>> = {
     program: "traefik",
     isPatient: true,
     async configure({ directory: { write }, placed }) {
-      const file = await write("dynamic.yaml", placed(block("# dynamic.yaml")));
+      const file = await write("dynamic.yaml", placed(shipped("traefik.yaml")));
       return [
         `--entryPoints.web.address=${placed("127.0.0.1:8000")}`,
         `--providers.file.filename=${file}`,
@@ -105,7 +105,7 @@ export interface RunningAsker extends AsyncDisposable {
  * Starts a proxy.
  *
  * @param backend the address of the application. @param gate the port of Sallyport, which must answer /public/x by then.
- * @param edit changes the configuration of the page.
+ * @param edit changes the configuration.
  */
 export async function startAsker(
   name: string,
@@ -140,7 +140,7 @@ export async function startAsker(
   }
 }
 
-/** Returns a configuration of the page for a proxy that listens on `port`, and asks Sallyport on `gate`. */
+/** Returns a shipped configuration for a proxy that listens on `port`, and asks Sallyport on `gate`. */
 export function withPorts(
   text: string,
   { port, backend, gate }: Readonly<Record<"port" | "backend" | "gate", number>>,
@@ -158,14 +158,6 @@ export function withPorts(
 
 function shipped(name: string): string {
   return readFileSync(join(ROOT, "deploy/proxies", name), "utf8");
-}
-
-/** Returns the block of the page that begins with these words. */
-function block(beginning: string): string {
-  const { blocks } = readDocument("docs/decisions.md");
-  const found = blocks.find(({ text }) => text.startsWith(beginning));
-  if (found === undefined) throw new Error(`no block begins with ${beginning}`);
-  return found.text;
 }
 
 function envoyArguments(file: string): string[] {
