@@ -250,7 +250,7 @@ export default {
       },
     },
     {
-      // The one place that reads private parts of Node: docs/development.md lists them.
+      // The one place that reads private parts of Node: test/ground/private-parts.test.ts lists them.
       files: ["src/lib/node-internals/**"],
       rules: { "no-underscore-dangle": "off" },
     },
