@@ -1,6 +1,7 @@
 /** When certificates end besides the served one: metrics for all of them, and warnings for those that end soon. */
 import { X509Certificate } from "node:crypto";
 import { expect, it } from "vitest";
+import type { Status } from "../../src/core/status.ts";
 import { ask } from "../support/ask.ts";
 import { clientAuthority } from "../support/client-certificates.ts";
 import { replaceFile } from "../support/edits.ts";
@@ -50,6 +51,14 @@ it("are exported and warned of, the earliest of each file, and follow a reload",
       ["error", "a file needs attention: the certificate ends in 2 days", "backends.crt"],
     ]),
   );
+  const status: Status = JSON.parse((await ask({ port: gate.adminPort }, "/-/status")).body);
+  const rows = status.dependencies.filter(({ kind }) => kind === "certificate");
+  expect(rows.map(({ name, state, words }) => `${name} ${state} ${words}`)).toEqual([
+    expect.stringMatching(/^served good ends in /),
+    expect.stringMatching(/^client CA warn ends in 4d/),
+    expect.stringMatching(/^upstream certificate \(app\) good ends in 19d/),
+    expect.stringMatching(/^upstream CA \(app\) warn ends in 2d/),
+  ]);
   await replaceFile(gate, "clients.crt", long.cert);
   await ask({ port: gate.adminPort }, "/-/reload", { method: "POST" });
   await until(async () => (await value(clients)) === endOf(long.cert));

@@ -92,8 +92,8 @@ function certificateRows({ certificate, certificateEnds, parts }: Service): Row[
   const served =
     certificate === undefined ? [] : [endRow("served", notAfter(certificate) * 1000, now)];
   const others = certificateEnds().map(({ of, upstream, notAfter: end }) => {
-    const words = of.replaceAll("_", " ").replace("tls ", "").replace("ca", "CA");
-    return endRow(upstream === undefined ? words : `${words} (${upstream})`, end, now);
+    const words = of.replaceAll("_", " ").replace("tls ", "").replace(/\bca$/, "CA");
+    return endRow(upstream === undefined ? words : `${words} (${upstream})`, end * 1000, now);
   });
   return [...served, ...others];
 }
