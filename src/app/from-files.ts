@@ -1,3 +1,4 @@
+import { createPrivateKey } from "node:crypto";
 import type { Snapshot, SnapshotFiles } from "../config/snapshot.ts";
 import type { Configuration } from "../config/configuration.ts";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
@@ -8,6 +9,7 @@ import type { CertificateEnd } from "../observe/metrics/gauges.ts";
 import {
   earliestEnd,
   keepValid,
+  notAfter,
   readAuthorities,
   readCertificate,
   type ReadText,
@@ -16,6 +18,7 @@ import { createDevelopmentCertificate } from "../server/tls/development-certific
 import {
   newTicketKey,
   readTicketKey,
+  serverNamesOf,
   type TicketKey,
   validateContext,
 } from "../server/tls/tls-listener.ts";
@@ -29,6 +32,16 @@ import { systemCode } from "../lib/text/error-code.ts";
 /** Builds the settings of each feature from the files of one snapshot. */
 
 type Tls = Configuration["server"]["tls"];
+
+interface CertificateFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** Returns the files of the certificates, those of the one that is served by default first; none without files. */
+export function certificateFilesOf(tls: Tls): readonly CertificateFiles[] {
+  return tls.mode === "certificates" ? tls.certificates : tls.mode === "files" ? [tls] : [];
+}
 
 /**
  * Returns the TLS settings at start.
@@ -59,15 +72,49 @@ export function tlsFromFiles(
   served?: TicketKey,
 ): ServerTls {
   if (tls.mode === "off") return undefined;
-  const { certFile, keyFile, minVersion, ticketKeyFile } = tls;
+  const { minVersion, ticketKeyFile } = tls;
   const own = served?.shared === false ? served : undefined;
-  const [pair, ticketKey, clientCertificates] = createAll([
-    () => readCertificate(certFile, keyFile, textOf),
+  const [pairs, ticketKey, clientCertificates] = createAll([
+    () => readCertificates(certificateFilesOf(tls), textOf),
     () =>
       ticketKeyFile === undefined ? (own ?? newTicketKey()) : readTicketKey(ticketKeyFile, textOf),
     () => clientCertificatesOf(tls, textOf),
   ]);
-  return validated({ ...pair, minVersion, ticketKey, clientCertificates }, certFile);
+  const [first, ...more] = pairs;
+  if (first === undefined) throw new RangeError("empty");
+  const { cert, key } = first;
+  const others =
+    tls.mode === "files" ? undefined : more.map((pair) => ({ cert: pair.cert, key: pair.key }));
+  const settings = { cert, key, others, minVersion, ticketKey, clientCertificates };
+  return validated(settings, first.certFile);
+}
+
+/** Reads the certificates of which clients choose one. @throws ConfigError with all problems. */
+function readCertificates(files: readonly CertificateFiles[], textOf: ReadText) {
+  const pairs = createAll(
+    files.map(({ certFile, keyFile }) => () => {
+      const { cert, key } = readCertificate(certFile, keyFile, textOf);
+      return { certFile, cert, key, kind: createPrivateKey(key).asymmetricKeyType };
+    }),
+  );
+  const taken = new Map<string, string>();
+  const problems = pairs.flatMap(({ certFile, cert, kind }, index): ConfigProblem[] => {
+    const names = serverNamesOf(cert);
+    const twice = names.find((name) => taken.has(name));
+    const [first] = pairs;
+    const messages = [
+      twice !== undefined && `is for ${twice}, and so is ${taken.get(twice)}`,
+      names.length === 0 && index > 0 && "has no DNS name by which clients could ask for it",
+      // Node 24 offers the first certificate beside one with another kind of key, and OpenSSL takes RSA keys last.
+      kind !== first?.kind &&
+        first?.kind !== "rsa" &&
+        `has another kind of key than ${first?.certFile}: an RSA key must be the first`,
+    ];
+    for (const name of names) taken.set(name, certFile);
+    return messages.flatMap((message) => (message === false ? [] : [{ file: certFile, message }]));
+  });
+  if (problems.length > 0) throw new ConfigError(problems);
+  return pairs;
 }
 
 /**
@@ -137,17 +184,30 @@ export interface Certified {
   readonly upstreams: readonly UpstreamOptions[];
 }
 
-/** Returns when the first certificate of each file ends, without the served one. */
+/** Returns the served certificates, that for clients which ask for none by name first. */
+export function servedIn(tls: ServerTls): string[] {
+  return tls === undefined ? [] : [tls, ...(tls.others ?? [])].map(({ cert }) => cert);
+}
+
+/** Returns when each served certificate ends, and the first certificate of each other file. */
 export function certificateEndsOf({ tls, upstreams }: Certified): CertificateEnd[] {
   const end = (
     of: CertificateEnd["of"],
     text: string | undefined,
-    upstream?: string,
+    name?: string,
   ): CertificateEnd[] => {
     if (text === undefined) return [];
-    return [{ of, ...(upstream !== undefined && { upstream }), notAfter: earliestEnd(text) }];
+    return [{ of, ...(name !== undefined && { name }), notAfter: earliestEnd(text) }];
   };
   return [
+    ...servedIn(tls).map((cert, index): CertificateEnd => {
+      const [name] = index === 0 ? [] : serverNamesOf(cert);
+      return {
+        of: "tls_certificate",
+        ...(name !== undefined && { name }),
+        notAfter: notAfter(cert),
+      };
+    }),
     ...end("tls_client_ca", tls?.clientCertificates?.authorities),
     ...upstreams.flatMap(({ name, tls: used }) => [
       ...end("upstream_certificate", used?.cert, name),
@@ -163,12 +223,14 @@ export function keepValidCertificates(
   next: Certified,
   nowMs: number,
 ): void {
-  const { certFile, clientCertificates } =
-    server.tls.mode === "off" ? {} : { certFile: undefined, ...server.tls };
+  const { clientCertificates } = server.tls.mode === "off" ? {} : server.tls;
   const [served, later] = [before.tls, next.tls];
   keepValid(
     [
-      { file: certFile, before: served?.cert, next: later?.cert, authorities: false },
+      ...certificateFilesOf(server.tls).map(({ certFile }, index) => {
+        const [was, is] = [served, later].map((tls) => servedIn(tls)[index]);
+        return { file: certFile, before: was, next: is, authorities: false };
+      }),
       {
         file: clientCertificates?.caFile,
         authorities: true,

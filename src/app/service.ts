@@ -7,6 +7,7 @@ import { countInFlight } from "../policy/concurrency/concurrency-limiter.ts";
 import type { RevocationQuery, RevocationResult } from "../server/admin/revoke-page.ts";
 import type { DrainState } from "../server/admin/state-pages.ts";
 import { notAfter } from "../server/tls/certificate.ts";
+import { serverNamesOf } from "../server/tls/tls-listener.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import { openLedger } from "./client-warnings.ts";
 import { type startupWarningLog, startupWarnings } from "./startup-warnings.ts";
@@ -19,6 +20,7 @@ import {
   keepValidCertificates,
   nextTls,
   revocationFileIn,
+  servedIn,
   tlsOf,
 } from "./from-files.ts";
 import type { ApiKeySet } from "../tokens/api-keys/api-keys.ts";
@@ -148,14 +150,13 @@ export class Service {
 
   constructor(parts: Parts) {
     const { observation, keys, traffic, options } = parts;
-    const { metrics, clock } = observation;
+    const { clock } = observation;
     this.parts = parts;
     this.#configuration = options.configuration;
     this.#certified = options;
     this.#gateFiles = options;
     parts.keyStores.begin(this.#changeKeys);
     this.#certificateEnds = certificateEndsOf(options);
-    if (options.tls !== undefined) metrics.certificateNotAfter(notAfter(options.tls.cert));
     this.probing = createProbing(options, {
       draining: () => this.#state !== "serving",
       issuers: () => traffic.issuers(),
@@ -172,12 +173,12 @@ export class Service {
     return this.#configuration;
   }
 
-  /** The served certificate; undefined without TLS. */
+  /** The certificate for clients that ask for none by name; undefined without TLS. */
   get certificate(): string | undefined {
     return this.#certified.tls?.cert;
   }
 
-  /** When the certificates besides the served one end. */
+  /** When certificates end. */
   readonly certificateEnds = (): readonly CertificateEnd[] => this.#certificateEnds;
 
   /** The state of the drain. */
@@ -252,21 +253,28 @@ export class Service {
     // Nothing fails from here on.
     metrics.add(seriesOf(configuration));
     this.#configuration = configuration;
-    const served = this.#certified.tls;
+    const before = this.#certified;
     this.#certified = certified;
     this.#gateFiles = gateFiles;
     this.#certificateEnds = certificateEndsOf(certified);
     options.buffered.setLimit(configuration.server.limits.bufferedBytes);
     await change.commit();
-    if (tls && served && tls.cert !== served.cert) this.#anotherCertificate(tls.cert);
+    this.#reportOthers(before);
     warn(configuration, warnings);
   }
 
-  #anotherCertificate(text: string): void {
-    const { log, metrics } = this.parts.observation;
-    const ends = notAfter(text);
-    metrics.certificateNotAfter(ends);
-    log.info("another certificate is served", { notAfter: new Date(ends * 1000).toISOString() });
+  /** Logs the certificates that were not served before. */
+  #reportOthers(before: Certified): void {
+    const known = servedIn(before.tls);
+    for (const cert of servedIn(this.#certified.tls)) {
+      if (known.includes(cert)) continue;
+      const ends = new Date(notAfter(cert) * 1000).toISOString();
+      const [serverName] = serverNamesOf(cert);
+      this.parts.observation.log.info("another certificate is served", {
+        serverName,
+        notAfter: ends,
+      });
+    }
   }
 
   /**

@@ -21,7 +21,7 @@ import {
   workersOf,
 } from "./gate/from-configuration.ts";
 import { ownHostsOf } from "./gate/own-addresses.ts";
-import { usersFilesIn } from "./from-files.ts";
+import { certificateFilesOf, usersFilesIn } from "./from-files.ts";
 import { exposedOwnKeys } from "./keys/inspected-keys.ts";
 
 /** A condition that does not prevent the start but needs attention. */
@@ -80,7 +80,7 @@ export async function startupWarnings(
 function certificateWarningsOf({ written, files }: Snapshot, nowMs: number): StartupWarning[] {
   const { tls } = written.server;
   const used = Object.values(written.upstreams).flatMap((upstream) => upstream.tls ?? []);
-  const own = [...(tls.mode === "files" ? [tls] : []), ...used].map(({ certFile }) => certFile);
+  const own = [...certificateFilesOf(tls), ...used].map(({ certFile }) => certFile);
   const clients = tls.mode === "off" ? undefined : tls.clientCertificates;
   const others = [clients, ...used].map((each) => each?.caFile);
   const about = (file: string | undefined, judge: typeof certificateWarnings): StartupWarning[] =>

@@ -29,11 +29,11 @@ beforeAll(async () => {
   });
   metrics.gauges.sharedState = () => ({ up: true, lost: 0 });
   metrics.gauges.storeState = () => ({ connections: 0, outdated: 0 });
-  metrics.certificateNotAfter(1);
   metrics.gauges.certificateEnds = () => [
+    { of: "tls_certificate", name: "localhost", notAfter: 1 },
     { of: "tls_client_ca", notAfter: 1 },
-    { of: "upstream_certificate", upstream: "app", notAfter: 1 },
-    { of: "upstream_ca", upstream: "app", notAfter: 1 },
+    { of: "upstream_certificate", name: "app", notAfter: 1 },
+    { of: "upstream_ca", name: "app", notAfter: 1 },
   ];
   const fetches = { fetchedAt: 1, stale: false, failingSince: undefined, succeeded: 1, failed: 1 };
   const usable = { usable: true, keys: 1, readAt: 1 };

@@ -195,13 +195,18 @@ test("a failed reload does not change the time of the last successful one", asyn
   expect([mended.get(successful), mended.get(time)]).toEqual([1, START_MS / 1000 + 9]);
 });
 
-test("the certificate's expiry is exported once it is known", async () => {
+test("the certificates' ends are exported once they are known, that of the first without a label", async () => {
   const counted = metrics();
   const name = "sallyport_tls_certificate_not_after_timestamp_seconds";
-  expect((await series(counted)).has(name)).toBe(false);
-  counted.certificateNotAfter(1_900_000_000);
-  counted.certificateNotAfter(1_950_000_000);
-  expect((await series(counted)).get(name)).toBe(1_950_000_000);
+  expect([...(await series(counted)).keys()].filter((each) => each.startsWith(name))).toEqual([]);
+  const of = "tls_certificate";
+  counted.gauges.certificateEnds = () => [
+    { of, notAfter: 1_950_000_000 },
+    { of, name: "shop.example", notAfter: 1_960_000_000 },
+  ];
+  const known = await series(counted);
+  expect(known.get(name)).toBe(1_950_000_000);
+  expect(known.get(`${name}{name="shop.example"}`)).toBe(1_960_000_000);
 });
 
 test("10,000 random requests add series only for routes, methods and codes", async () => {

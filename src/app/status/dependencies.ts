@@ -1,7 +1,6 @@
 import type { Dependency, IssuerState } from "../../core/status.ts";
 import { keysOf } from "../../lib/keys-of.ts";
 import { span } from "../../server/admin/status/words.ts";
-import { notAfter } from "../../server/tls/certificate.ts";
 import { checksIn, SIGN_IN } from "../gate/remote-checks.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
 import type { Service } from "../service.ts";
@@ -87,15 +86,17 @@ function logRows(dropped: number): Row[] {
   return dropped === 0 ? [] : [warn("standard output", `${dropped} lines dropped since the start`)];
 }
 
-function certificateRows({ certificate, certificateEnds, parts }: Service): Row[] {
-  const now = parts.options.clock.now();
-  const served =
-    certificate === undefined ? [] : [endRow("served", notAfter(certificate) * 1000, now)];
-  const others = certificateEnds().map(({ of, upstream, notAfter: end }) => {
-    const words = of.replaceAll("_", " ").replace("tls ", "").replace(/\bca$/, "CA");
-    return endRow(upstream === undefined ? words : `${words} (${upstream})`, end * 1000, now);
+function certificateRows({ certificateEnds, parts }: Service): Row[] {
+  return certificateEnds().map(({ of, name, notAfter }) => {
+    const words = of.replaceAll("_", " ").replace("tls certificate", "served");
+    const label = words.replace("tls ", "").replace(/\bca$/, "CA");
+    const end = notAfter * 1000;
+    return endRow(
+      name === undefined ? label : `${label} (${name})`,
+      end,
+      parts.options.clock.now(),
+    );
   });
-  return [...served, ...others];
 }
 
 function keyRows({ configuration, parts }: Service): Row[] {

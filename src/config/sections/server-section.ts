@@ -180,10 +180,26 @@ function clientCertificates() {
     .describe("Requests certificates from clients; the subject goes to the backend");
 }
 
+/** The files of one certificate. */
+function certificateFiles() {
+  return {
+    certFile: filePath().describe("Certificate chain, PEM"),
+    keyFile: filePath({ secret: true }).describe("Private key, PEM"),
+  };
+}
+
 function writtenTls() {
+  const { certFile, keyFile } = certificateFiles();
   return z.strictObject({
-    certFile: filePath().exactOptional().describe("Certificate chain, PEM"),
-    keyFile: filePath({ secret: true }).exactOptional().describe("Private key, PEM"),
+    certFile: certFile.exactOptional(),
+    keyFile: keyFile.exactOptional(),
+    certificates: z
+      .array(z.strictObject(certificateFiles()))
+      .min(1)
+      .exactOptional()
+      .describe(
+        "Instead of certFile and keyFile: a client gets the certificate with the DNS name that it asks for (SNI), else the first",
+      ),
     minVersion: z
       .enum(["TLSv1.2", "TLSv1.3"])
       .exactOptional()
@@ -203,13 +219,15 @@ type WrittenTls = z.output<ReturnType<typeof writtenTls>>;
 
 type ServerTls =
   | (Pick<WrittenTls, "ticketKeyFile" | "clientCertificates"> &
-      Required<Pick<WrittenTls, "certFile" | "keyFile" | "minVersion">> & {
-        readonly mode: "files";
-      })
+      Required<Pick<WrittenTls, "minVersion">> &
+      (
+        | (Required<Pick<WrittenTls, "certFile" | "keyFile">> & { readonly mode: "files" })
+        | (Required<Pick<WrittenTls, "certificates">> & { readonly mode: "certificates" })
+      ))
   | (Pick<WrittenTls, "clientCertificates"> & { readonly mode: "selfSigned" })
   | { readonly mode: "off" };
 
-/** `server.tls`: certificate and key, client certificates, and session resumption. */
+/** `server.tls`: certificates and keys, client certificates, and session resumption. */
 function serverTls() {
   const mapping = writtenTls().transform(chosen);
   // YAML 1.1 (Helm, for one) turns an unquoted `off` into false.
@@ -221,19 +239,26 @@ function serverTls() {
 }
 
 function chosen(tls: WrittenTls, context: z.RefinementCtx): ServerTls {
-  const { certFile, keyFile, minVersion = "TLSv1.2", ticketKeyFile, selfSigned = false } = tls;
+  const { certFile, keyFile, certificates, minVersion = "TLSv1.2", ticketKeyFile } = tls;
+  const { selfSigned = false } = tls;
   if (ticketKeyFile !== undefined && tls.clientCertificates !== undefined) {
     return refuse(
       context,
       "has ticketKeyFile and clientCertificates: sessions of clients with a certificate cannot be resumed",
     );
   }
-  const named = certFile ?? keyFile ?? tls.minVersion ?? ticketKeyFile;
+  if (certificates !== undefined && (certFile ?? keyFile) !== undefined) {
+    return refuse(context, "has certificates in addition to certFile or keyFile: choose one");
+  }
+  const named = certFile ?? keyFile ?? certificates ?? tls.minVersion ?? ticketKeyFile;
   const client = tls.clientCertificates && { clientCertificates: tls.clientCertificates };
   if (selfSigned && named === undefined) return { mode: "selfSigned", ...client };
+  const more = { minVersion, ...(ticketKeyFile !== undefined && { ticketKeyFile }), ...client };
   if (!selfSigned && certFile !== undefined && keyFile !== undefined) {
-    const ticket = ticketKeyFile !== undefined && { ticketKeyFile };
-    return { mode: "files", certFile, keyFile, minVersion, ...ticket, ...client };
+    return { mode: "files", certFile, keyFile, ...more };
+  }
+  if (!selfSigned && certificates !== undefined) {
+    return { mode: "certificates", certificates, ...more };
   }
   return refuse(
     context,

@@ -18,11 +18,12 @@ interface SharedState {
   readonly lost: number;
 }
 
-/** When the first certificate of a file ends, in seconds since the epoch. */
+/** When the first certificate of a file ends. */
 export interface CertificateEnd {
-  readonly of: "tls_client_ca" | "upstream_certificate" | "upstream_ca";
-  /** Undefined for the authorities of clients. */
-  readonly upstream?: string;
+  readonly of: "tls_certificate" | "tls_client_ca" | "upstream_certificate" | "upstream_ca";
+  /** The upstream, or a name of the server whose certificate it is; undefined for the first, and for the authorities of clients. */
+  readonly name?: string;
+  /** In seconds since the epoch. */
   readonly notAfter: number;
 }
 
@@ -47,7 +48,6 @@ export class GaugeSources {
     undefined;
   /** The key that signs assertions, if assertions have their own keys. */
   assertionKey = (): { readonly verifiesUntil: number } | undefined => undefined;
-  /** The certificates besides the one that is served. */
   certificateEnds = (): readonly CertificateEnd[] => [];
   upstreamLoad: (upstream: string) => UpstreamLoad = () => NO_LOAD;
   /** The state of each target in all threads. */
@@ -70,8 +70,6 @@ export interface GaugeSetters {
    * The configuration, or a file that it names, was reloaded. `atMs` is wall clock, in milliseconds since the epoch.
    */
   configReloaded(successful: boolean, atMs: number): void;
-  /** Expiry of the served certificate, in seconds since the epoch. Not exposed before the first call. */
-  certificateNotAfter(seconds: number): void;
 }
 
 /** Defines the load of each upstream. */
@@ -167,20 +165,21 @@ function defineTargets(define: MetricDefinitions, sources: GaugeSources): void {
   );
 }
 
-/** Defines when certificates end that others show to us, or that we show to backends. */
+/** Defines when certificates end that we show, or that others show to us. */
 function defineCertificateEnds(define: MetricDefinitions, sources: GaugeSources): void {
-  const ends = (of: CertificateEnd["of"], help: string): void => {
+  const ends = (of: CertificateEnd["of"], help: string, label = "upstream"): void => {
     const read = () =>
       sources
         .certificateEnds()
         .filter((each) => each.of === of)
-        .map(({ upstream, notAfter }): Sample => [
-          upstream === undefined ? {} : { upstream },
+        .map(({ name, notAfter }): Sample => [
+          name === undefined ? {} : { [label]: name },
           notAfter,
         ]);
-    const labels = of === "tls_client_ca" ? [] : ["upstream"];
+    const labels = of === "tls_client_ca" ? [] : [label];
     define.gauge(`${of}_not_after_timestamp_seconds`, help, "min", read, labels);
   };
+  ends("tls_certificate", "When a served certificate expires.", "name");
   ends("tls_client_ca", "When the first authority for clients expires.");
   ends("upstream_certificate", "When the certificate for the backends expires.");
   ends("upstream_ca", "When the first authority for the backends expires.");
@@ -190,7 +189,6 @@ function defineCertificateEnds(define: MetricDefinitions, sources: GaugeSources)
 function defineReloads(define: MetricDefinitions, startedMs: number): GaugeSetters {
   let successful = true;
   let succeededMs = startedMs;
-  let notAfter: number | undefined;
   define.gauge("config_last_reload_successful", "1 if the last reload succeeded.", "min", () =>
     Number(successful),
   );
@@ -204,17 +202,6 @@ function defineReloads(define: MetricDefinitions, startedMs: number): GaugeSette
     configReloaded(ok, atMs) {
       successful = ok;
       if (ok) succeededMs = atMs;
-    },
-    certificateNotAfter(seconds) {
-      const first = notAfter === undefined;
-      notAfter = seconds;
-      if (!first) return;
-      define.gauge(
-        "tls_certificate_not_after_timestamp_seconds",
-        "When the served certificate expires.",
-        "min",
-        () => notAfter,
-      );
     },
   };
 }

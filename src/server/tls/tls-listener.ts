@@ -1,9 +1,10 @@
-import { constants, randomBytes } from "node:crypto";
+import { constants, randomBytes, X509Certificate } from "node:crypto";
 import type { EventEmitter } from "node:events";
 import type { IncomingMessage, Server } from "node:http";
 import { createServer, type Server as SecureServer, type ServerOptions } from "node:https";
 import {
   createSecureContext,
+  type SecureContext,
   type SecureContextOptions,
   type TlsOptions,
   type TLSSocket,
@@ -11,6 +12,8 @@ import {
 import type { TrackedResponse } from "../request/tracked-response.ts";
 import { ConfigError } from "../../core/config-problem.ts";
 import type { ReadText } from "./certificate.ts";
+import { ClientCertificate } from "./client-certificate.ts";
+import type { CertificatePair } from "./development-certificate.ts";
 
 /**
  * The cipher suites for clients: forward secrecy and authenticated encryption only (RFC 9325 §4.2). TLS 1.3 has no
@@ -62,6 +65,8 @@ export interface ServerTls {
   /** PEM texts: the chain, leaf first, and the key of the leaf. */
   readonly cert: string;
   readonly key: string;
+  /** The certificates for clients that ask for one of their names (SNI). Undefined if all clients get the one above. */
+  readonly others?: readonly CertificatePair[] | undefined;
   readonly minVersion: "TLSv1.2" | "TLSv1.3";
   /** Encrypts session tickets, for all threads alike. */
   readonly ticketKey: TicketKey;
@@ -98,33 +103,77 @@ export function createTlsServer(
   tls: ServerTls,
   http2: () => boolean,
 ): Server {
-  const { clientCertificates } = tls;
-  const server = createServer({
+  const { clientCertificates, others } = tls;
+  const server: SecureServer = createServer({
     ...http,
     ...secureContextOptions(tls),
+    ...(others && {
+      SNICallback: (name: string, done: Chosen) => done(null, contextFor(server, name)),
+    }),
     ALPNCallback: ({ protocols }) => chooseProtocol(protocols, http2()),
     ...(clientCertificates && {
       requestCert: true,
       rejectUnauthorized: clientCertificates.required,
     }),
   });
+  contexts.set(server, contextsOf(tls));
   // Node's own listener treats a failed handshake as a broken request, but the client could not read a response.
   server.removeAllListeners("tlsClientError");
   server.on("tlsClientError", (_error, socket) => socket.destroy());
   return server;
 }
 
-/** Throws the error of OpenSSL if `renewContext` would fail. */
-export function validateContext(tls: ServerTls): void {
-  createSecureContext(secureContextOptions(tls));
+type Chosen = (error: null, context: SecureContext | undefined) => void;
+
+/** The contexts of the certificates of each server, by their names; undefined for those of the first. */
+const contexts = new WeakMap<SecureServer, ReadonlyMap<string, SecureContext | undefined>>();
+
+/** The contexts differ only in their certificates: a name must not choose how clients are checked (CVE-2026-53622). */
+function contextsOf({ others = [], ...tls }: ServerTls): Map<string, SecureContext | undefined> {
+  const byName = new Map<string, SecureContext | undefined>();
+  for (const name of serverNamesOf(tls.cert)) byName.set(name, undefined);
+  for (const pair of others) {
+    const context = createSecureContext(secureContextOptions({ ...tls, ...pair }));
+    for (const name of serverNamesOf(pair.cert)) byName.set(name, context);
+  }
+  return byName;
+}
+
+/** Returns the context for a name, or else for a wildcard in place of its first label (RFC 9525 §6.3). */
+function contextFor(server: SecureServer, asked: string): SecureContext | undefined {
+  const known = contexts.get(server);
+  const name = folded(asked);
+  return known?.get(known.has(name) ? name : name.replace(/^[^.]+/, "*"));
 }
 
 /**
- * Applies a new certificate, key, minimum version or CAs to new connections. Cannot change whether clients are asked for
- * a certificate at all. Throws the error of OpenSSL if they are unusable, and then changes nothing.
+ * Returns the names by which clients choose a certificate (SNI, RFC 6066 §3): its DNS names, of which those are left out that are
+ * neither host names nor wildcards. Nobody asks for an address.
+ */
+export function serverNamesOf(cert: string): string[] {
+  const { dnsNames } = new ClientCertificate(new X509Certificate(cert));
+  return [...new Set(dnsNames.map(folded))].filter((name) => /^[\w*.-]+$/.test(name));
+}
+
+/** Returns a name as names are compared: in lower case (RFC 4343), without a dot at its end. */
+function folded(name: string): string {
+  return name.toLowerCase().replace(/\.$/, "");
+}
+
+/** Throws the error of OpenSSL if `renewContext` would fail. */
+export function validateContext(tls: ServerTls): void {
+  createSecureContext(secureContextOptions(tls));
+  contextsOf(tls);
+}
+
+/**
+ * Applies new certificates, keys, minimum version or CAs to new connections. Cannot change whether clients are asked for
+ * a certificate at all, nor whether they choose one of several. Throws the error of OpenSSL if they are unusable, and then changes nothing.
  */
 export function renewContext(server: SecureServer, tls: ServerTls): void {
+  const next = contextsOf(tls);
   server.setSecureContext(secureContextOptions(tls));
+  contexts.set(server, next);
 }
 
 function secureContextOptions({
