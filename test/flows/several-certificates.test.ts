@@ -1,5 +1,6 @@
 /** Several certificates (`server.tls.certificates`): a client gets the one for the name that it asks for, reloaded with the others. */
 import { readFile } from "node:fs/promises";
+import { connect } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { join } from "node:path";
 import { X509Certificate } from "node:crypto";
@@ -200,6 +201,19 @@ it("a reload takes all certificates or none", async () => {
   });
   await reload();
   await until(async () => (await served(gate, "shop.example")) === serialOf(newFirst.cert), 20_000);
+});
+
+it("the name chooses behind a header of the PROXY protocol, too", async () => {
+  const proxied = { proxyProtocol: "accept", trustedProxies: ["127.0.0.1"] };
+  await using gate = await start({ first, shop }, proxied);
+  for (const servername of ["shop.example", "first.example"]) {
+    const socket = connect({ host: "127.0.0.1", port: gate.port });
+    socket.write("PROXY TCP4 203.0.113.7 10.0.0.1 4660 443\r\n");
+    expect(`${await served(gate, servername, { socket })}.example`).toBe(servername);
+  }
+  const clients = () => gate.log().flatMap(({ client }) => client ?? []);
+  await until(() => clients().length === 2);
+  expect(clients()).toEqual(["203.0.113.7", "203.0.113.7"]);
 });
 
 it("a list instead of one pair is served after a restart", async () => {
