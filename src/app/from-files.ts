@@ -81,7 +81,7 @@ export function tlsFromFiles(
     () => clientCertificatesOf(tls, textOf),
   ]);
   const [first, ...more] = pairs;
-  if (first === undefined) throw new RangeError("empty");
+  if (first === undefined) throw new RangeError("empty"); // The schema wants at least one.
   const { cert, key } = first;
   const others =
     tls.mode === "files" ? undefined : more.map((pair) => ({ cert: pair.cert, key: pair.key }));

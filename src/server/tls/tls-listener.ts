@@ -160,10 +160,9 @@ function folded(name: string): string {
   return name.toLowerCase().replace(/\.$/, "");
 }
 
-/** Throws the error of OpenSSL if `renewContext` would fail. */
+/** Throws the error of OpenSSL if `renewContext` would fail. `readCertificate` has tried each certificate. */
 export function validateContext(tls: ServerTls): void {
   createSecureContext(secureContextOptions(tls));
-  contextsOf(tls);
 }
 
 /**
