@@ -77,8 +77,8 @@ its \`X-Forwarded-*\` is not trusted.
 for one of its own. Of the others, \`drop\` also hides them from routes, and \`reject\` answers 400 (\`underscore_header\`). Trailers count,
 too.
 
-See [HTTP/2](http.md#http2), [what connections cost](../operations.md#sizing), and [which TLS versions and certificates
-count](../security-model.md#tls).`,
+Without TLS, HTTP/2 is by prior knowledge. See [HTTP/2](http.md#http2), [what connections cost](../operations.md#sizing), and [which TLS
+versions and certificates count](../security-model.md#tls).`,
 
   admin: `See [who may use it](../operations.md#the-admin-listener), and [probes](../operations.md#probes).`,
 
@@ -93,7 +93,7 @@ A throttled login gets 429, one that finds the queue full 503.`,
 
   users: `### The users file
 
-Passwords are argon2id, bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`, with a cost of 8 to 16) or scrypt (\`$scrypt$ln=…\`) hashes;
+Passwords are argon2id, bcrypt (\`$2a$\`, \`$2b$\`, \`$2y$\`, with a cost of 8 to 16) or scrypt (\`$scrypt$ln=…\`) hashes, others are errors;
 \`sallyport hash-password\` prints one. See [the other kinds](../users.md), and [limits of files](http.md#limits).
 
 \`\`\`yaml
@@ -102,7 +102,7 @@ users:
   alice:
     password: $argon2id$v=19$m=19456,t=2,p=1$Kt3j+6RCH4Uzm/FCF9nyBg$TOkW11DbwGZ8LUduAE5mV78TsTPnXTTOUO0DCwgEHGk
     groups: [sales, admin]    # default: none
-    disabled: true            # default: false
+    disabled: false           # default
 \`\`\``,
 
   tokens: `**Keys of an issuer** come from one of \`discovery: true\`, \`jwks.url\` and \`jwks.file\`, over \`https\`, or over \`http\` from the loopback. Shared
@@ -125,7 +125,7 @@ See [key rotation](../how-to/rotate-keys.md), [assertions](../assertion.md) and,
 
   shared: `See [what replicas exchange, and how sentinels and clusters work](../scale.md).`,
 
-  browser: `See [pages, sessions and providers](../browser.md).`,
+  browser: `Needs \`users\` or \`providers\`. See [pages, sessions and providers](../browser.md).`,
 
   decisions: `See [the configuration of each proxy](../decisions.md).`,
 
@@ -155,7 +155,7 @@ second. While the database is away, or a row is wrong, the last keys count; afte
 \`\`\`sql
 CREATE TABLE api_keys (
   name     text PRIMARY KEY,
-  hash     text NOT NULL,
+  hash     text NOT NULL,    -- sha256:… of the whole key, as api-key create writes it
   subject  text,
   groups   text[],
   scopes   text[],
@@ -168,15 +168,18 @@ GRANT SELECT ON api_keys TO sallyport;
 
   metadata: `See [an MCP server](../recipes/mcp.md).`,
 
-  identity: `\`oauth2-proxy\` sets \`X-Forwarded-User\` and \`-Groups\`, \`kube-rbac-proxy\` \`X-Remote-User\` and \`-Groups\`, \`sallyport\`
-[these](http.md#headers-towards-the-backend). Sallyport removes the headers in \`claims\` from client requests, like the others.`,
+  identity: `\`oauth2-proxy\` sets \`X-Forwarded-User\` and \`-Groups\`, \`kube-rbac-proxy\` \`X-Remote-User\` and \`-Groups\`, neither the
+issuer, \`sallyport\` [these](http.md#headers-towards-the-backend). Sallyport removes the headers in \`claims\` from client requests, like the
+others.`,
 
   cors: `Sallyport answers preflight requests for every path, without a token; the backend does not get them. Its own responses have the headers
 that let scripts read them, with \`Retry-After\`, \`RateLimit\`, \`RateLimit-Policy\`, \`WWW-Authenticate\`, \`Allow\`, \`Proxy-Status\` and
-\`X-Request-Id\`; so has a backend's response, unless it has its own \`Access-Control-Allow-Origin\`.`,
+\`X-Request-Id\`; so has a backend's response, unless it has its own \`Access-Control-Allow-Origin\`. Tokens in \`Authorization\`
+need no \`credentials\`.`,
 
   authorization: `Sallyport asks an entry for routes that name it in \`authorize\`, after \`require\`. A denial is 403; an unavailable server is 503 (with
-\`onError: deny\`, 403). Without an answer, nobody passes.
+\`onError: deny\`, 403). Without an answer, nobody passes, except by an earlier yes within \`staleFor\`, which a no, a revocation or the end
+of the token ends at once.
 
 - **\`subjectAccessReview\`** asks whether the caller, with subject and groups, may use \`resource\` or, without one, the path. The verb follows
   the method: \`get\` for GET and HEAD, \`create\`, \`update\`, \`patch\`, \`delete\`, otherwise \`*\`. Only callers from \`issuers\` can pass: the same
@@ -209,8 +212,8 @@ parameters off, or took what follows a \`//\` at the beginning for a host.
 - It supports \`.\`, classes such as \`[a-z]\` and \`[^/]\`, \`\\d\`, \`\\w\`, \`\\\` before punctuation, \`(…)\`, \`|\`, \`*\`, \`+\`, \`?\`, \`{2}\`, \`{2,}\` and
   \`{2,5}\`, as RE2 and PCRE do, but no lookaround, back-references and flags, and no more than 1,000 states. \`^\` and \`$\` are errors:
   \`/users/[0-9]+\` does not match \`/users/1/\` anyway; add \`/?\` or \`(/.*)?\` for that.
-- Like \`path\`, it sees the canonical path without the query, case-sensitively, with @ for %40 and a space for %20. \`.\` also matches a slash.
-  With \`paths: encoded\`, a path with %2F must match both as it is and decoded: \`.+\` does, \`[^/]+\` does not.
+- Like \`path\`, it sees the canonical path without the query, case-sensitively, with @ for %40, and %20 for a space. \`.\` also matches a
+  slash. With \`paths: encoded\`, a path with %2F must match both as it is and decoded: \`.+\` does, \`[^/]+\` does not.
 - Its rank is the length of the text with which all its paths begin: \`/users/[0-9]+\` ranks like \`/users/\`. Among equals, \`exact\` comes
   first, then \`regex\`, in the order of the file, then \`path\`. So \`/.*\\.css\` matches nothing below \`path: /admin\`.
 - \`check\` warns, with an example, if an expression matches a request that another route would refuse, or if a longer path matches one that a
@@ -278,8 +281,8 @@ not show values, since they may be secrets.
 The copy is what the backend gets, sent when the request is complete. It never delays the request, its response is ignored, and it is never
 retried. Sallyport drops it, and counts that in \`sallyport_mirrored_requests_total\`, if the body is longer than \`bodyBytes\` or takes longer
 than 10 seconds, if all \`connections\` of that upstream are in use, or if copies already take an eighth of \`server.limits.bufferedBytes\`.
-\`timeouts.response\` limits the whole response. Trailers and WebSockets are not mirrored. The other upstream learns who is calling, and side
-effects of a POST happen twice.`,
+\`timeouts.response\` limits the whole response. Trailers and WebSockets are not mirrored. The other upstream learns who is calling, so trust it
+as much as the first; side effects of a POST happen twice.`,
 
   upstreams: `**Ejection.** A target is ejected at once if it cannot be connected to, otherwise after \`failures\` in a row: requests that time out or break
 off, or a status of 500 or more. Afterwards, it gets one request at a time until it has answered one, and for another \`ejection.for\` only

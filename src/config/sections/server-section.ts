@@ -47,7 +47,7 @@ export const CLIENTS_LISTEN = "0.0.0.0:8443";
 function clientTimeouts() {
   return settings("Time limits for clients", {
     header: duration().prefault("10s").describe("Time for the head of a request"),
-    request: duration().prefault("5m").describe("Time for the whole request"),
+    request: duration().prefault("5m").describe("Time for the whole request, head included"),
     keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
   });
 }

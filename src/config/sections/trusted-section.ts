@@ -63,7 +63,7 @@ function claimsOfIssuer() {
         subject: claimName().exactOptional().describe("Claim with the name; default: sub"),
         groups: claimName()
           .exactOptional()
-          .describe("Claim with the groups, a list or a text; default: groups"),
+          .describe("Claim with a list of groups, or a text with one; default: groups, a list"),
       })
       .exactOptional()
       .describe("Claims to use instead of sub and groups"),
@@ -106,7 +106,7 @@ function writtenIssuer() {
     proof: z
       .enum(PROOF_RULES)
       .exactOptional()
-      .describe("The same for its tokens; default: tokens.proof"),
+      .describe("Like tokens.proof, for tokens of this issuer; default: tokens.proof"),
   });
 }
 

@@ -178,7 +178,7 @@ function httpStore() {
       },
     ),
     subject: pointer("/subject").describe(
-      "JSON Pointer to the name in the response; without one, that of the login counts",
+      "JSON Pointer to the name in the response; if there is none, the name of the login counts",
     ),
     groups: pointer("/groups").describe("JSON Pointer to the list of groups"),
     caFile: caFile(),

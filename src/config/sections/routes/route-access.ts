@@ -49,7 +49,7 @@ function tokenPlaces() {
       header: headerName()
         .refine((name) => !NO_PLACE.test(name), "must be a header that can carry a token")
         .exactOptional()
-        .describe("Header; Authorization requires the prefix Bearer"),
+        .describe("Header; Authorization requires the prefix Bearer, in others it is optional"),
       cookie: z
         .string()
         .regex(TOKEN, "must be the name of a cookie")

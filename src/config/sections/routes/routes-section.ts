@@ -222,7 +222,7 @@ function routeLimits() {
 
 function rateLimit() {
   return z.strictObject({
-    requests: whole(1, 1_000_000).describe("Requests per within"),
+    requests: whole(1, 1_000_000).describe("Sustained rate: requests per within"),
     within: wholeSeconds({ min: 1_000 }).prefault("1s").describe("Period, in whole seconds"),
     burst: whole(1, 1_000_000).exactOptional().describe("Requests at once; default: requests"),
     by: z
