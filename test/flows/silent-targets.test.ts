@@ -1,33 +1,14 @@
 /** A backend that is stopped accepts connections and answers nothing: that must be seen before requests time out. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import type { Status } from "../../src/core/status.ts";
 import { ask } from "../support/ask.ts";
+import { startBackendProcess } from "../support/backend-process.ts";
 import { logLine } from "../support/log-line.ts";
 import { scrape } from "../support/scrape.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
-
-const SERVER = `require("node:http").createServer((request, response) => request.resume().on("end", () => response.end("ok")))
-  .listen(0, "127.0.0.1", function () { console.log(this.address().port); });`;
-
-/** Starts a backend as a process of its own, which can be stopped. */
-async function startProcess() {
-  const child = spawn(process.execPath, ["-e", SERVER], { stdio: ["ignore", "pipe", "inherit"] });
-  const [port] = (await once(child.stdout, "data")) as [Buffer];
-  return {
-    url: `http://127.0.0.1:${String(port).trim()}`,
-    stop: () => child.kill("SIGSTOP"),
-    goOn: () => child.kill("SIGCONT"),
-    [Symbol.asyncDispose]: async () => {
-      child.kill("SIGKILL");
-      await once(child, "close");
-    },
-  };
-}
 
 async function targetOf(gate: Sallyport) {
   const { body } = await ask({ port: gate.adminPort }, "/-/status");
@@ -39,7 +20,7 @@ it.each([1, 2])(
   "a backend that hangs is shown with %i worker(s): metrics, status, readiness, log",
   { timeout: 60_000 },
   async (workers) => {
-    await using backend = await startProcess();
+    await using backend = await startBackendProcess();
     await using gate = await startSallyport({
       target: backend.url,
       config: {
@@ -82,7 +63,7 @@ it.each([1, 2])(
 );
 
 it("a backend that waits for a slow client is not said to hang", { timeout: 60_000 }, async () => {
-  await using backend = await startProcess();
+  await using backend = await startBackendProcess();
   const upstreams = { app: { targets: [backend.url], timeouts: { response: "8s" } } };
   const server = { tls: "off", limits: { bodyBytes: "1GiB" } };
   await using gate = await startSallyport({ target: backend.url, config: { server, upstreams } });
