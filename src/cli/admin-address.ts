@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
+import type { RequestOptions } from "node:https";
 import { text } from "node:stream/consumers";
 import type { Configuration } from "../config/configuration.ts";
 import { request } from "../lib/http/node-http.ts";
@@ -42,13 +43,18 @@ export async function adminAddress(
   return { url: configured, configuration };
 }
 
-/** Returns the URL of a page at the configured address, as programs on the same machine reach it; undefined if it is off. */
+/** Returns the URL of a page at the configured address; undefined if the admin listener is off. */
 export function configuredUrl({ admin }: Configuration, path: string): URL | undefined {
-  if (admin === "off") return undefined;
-  const url = new URL(path, DEFAULT);
-  url.hostname = reachable(admin.listen.host);
-  url.port = String(admin.listen.port);
-  return url;
+  return admin === "off" ? undefined : urlAt(admin.listen, path);
+}
+
+/** Returns the URL of a page of a listener, as programs on the same machine reach it. */
+export function urlAt(
+  { host, port }: Configuration["server"]["listen"],
+  path: string,
+  scheme = "http",
+): URL {
+  return new URL(path, `${scheme}://${reachable(host)}:${port}`);
 }
 
 function givenUrl(text: string, path: string): URL {
@@ -65,9 +71,11 @@ function reachable(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** A request to the admin listener. */
-export interface AdminRequest {
+/** A request to a listener of a Sallyport on this machine. */
+export interface AdminRequest extends Pick<RequestOptions, "rejectUnauthorized"> {
   readonly method?: "GET" | "POST";
+  /** Sends it; default: over plain HTTP. */
+  readonly by?: typeof request;
   readonly headers?: Readonly<Record<string, string>>;
   /** Timeout, in milliseconds. */
   readonly timeoutMs: number;
@@ -78,11 +86,11 @@ export interface AdminRequest {
 /** Returns the head of the response. @throws the system's error if there is no response. */
 export async function askAdmin(
   url: URL,
-  { timeoutMs, late, ...options }: AdminRequest,
+  { by = request, timeoutMs, late, ...options }: AdminRequest,
 ): Promise<IncomingMessage> {
   const signal = AbortSignal.timeout(timeoutMs);
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const sent = request(url, { ...options, agent: false, signal }, resolve);
+  const sent = by(url, { ...options, agent: false, signal }, resolve);
   sent.on("error", (error) => reject(signal.aborted ? new Error(late) : error));
   sent.end();
   return promise;

@@ -19,7 +19,9 @@ ${CONFIGURATION_HELP}
   async run(args, terminal) {
     const flags = parseFlags(args, { ...CONFIGURATION_FLAGS, url: { type: "string" } });
     const { url } = await adminAddress(flags, terminal, PATH);
-    const answer = await statusOf(url);
+    const late = `nothing within ${TIMEOUT_MS} ms`;
+    const asked = askAdmin(url, { timeoutMs: TIMEOUT_MS, late });
+    const answer = await asked.then((response) => response.destroy().statusCode, codeOrMessage);
     if (answer === 200) {
       terminal.out("ready\n");
       return EXIT.done;
@@ -28,15 +30,3 @@ ${CONFIGURATION_HELP}
     return EXIT.failed;
   },
 };
-
-/** Returns the status of the response, or why there is none. */
-async function statusOf(url: URL): Promise<number | string> {
-  const late = `nothing within ${TIMEOUT_MS} ms`;
-  try {
-    const response = await askAdmin(url, { timeoutMs: TIMEOUT_MS, late });
-    response.destroy();
-    return response.statusCode ?? 0;
-  } catch (error) {
-    return codeOrMessage(error);
-  }
-}

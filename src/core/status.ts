@@ -43,6 +43,8 @@ interface StatusTraffic {
 
 /** A target whose oldest request has waited this long for its answer is shown as silent, in milliseconds. */
 export const SILENT_MS = 5_000;
+/** An end within this time, in milliseconds, is a warning. */
+export const SOON_MS = 14 * 86_400_000;
 
 /** One route; routes are listed in matching order. */
 export interface StatusRoute {

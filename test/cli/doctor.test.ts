@@ -440,6 +440,24 @@ describe("listeners", () => {
     expect(code).toBe(1);
   });
 
+  it("are bad if what uses them does not answer, which may be a Sallyport that hangs", async () => {
+    await using main = await startSilentServer();
+    await using other = await startSilentServer();
+    const tls = { certFile: "tls.crt", keyFile: "tls.key" };
+    const server = { listen: `127.0.0.1:${main.port}`, tls };
+    const admin = { listen: `127.0.0.1:${other.port}` };
+    const { code, of, all } = await examine({ server, admin }, "300ms");
+    expect(of("listeners")).toEqual([
+      expect.stringMatching(/^bad server\.listen: .* by a program that does not answer$/),
+      expect.stringMatching(/^bad admin\.listen: .* by a program that does not answer$/),
+      "skipped no Sallyport runs here (no answer in time)",
+    ]);
+    expect(all.find(({ result }) => result === "bad")?.hint).toMatch(
+      /^if it is Sallyport, it hangs/,
+    );
+    expect(code).toBe(1);
+  });
+
   it("are bad if the address is not one of this machine", async () => {
     const { of } = await examine({ admin: { listen: "192.0.2.1:9464" } }, "200ms");
     expect(of("listeners")[1]).toMatch(/^bad admin\.listen: .* \(EADDRNOTAVAIL\)$/);

@@ -10,6 +10,7 @@ export function keptLines(): { readonly sink: LogSink; readonly lines: string[] 
     drain: () => Promise.resolve(),
     countLost: () => undefined,
     dropped: () => 0,
+    losing: () => undefined,
   };
   return { sink, lines };
 }

@@ -60,7 +60,7 @@ async function directoryWith(files: Record<string, string>) {
 describe("a directory of keys", () => {
   test("is read again when a file is added, changed, or removed", async () => {
     const directory = await directoryWith({ a: jwk({ iat: NOW - 9 }) });
-    const { keys, reloads, changes } = await opened(directory);
+    const { keys, reloads, changes, log } = await opened(directory);
     const [a] = keys.ring;
     await put(directory, "b", jwk({ iat: NOW, nbf: NOW + 10 }));
     await until(() => keys.verification.length === 2, SOON_MS);
@@ -71,6 +71,11 @@ describe("a directory of keys", () => {
     await until(() => keys.verification.length === 1, SOON_MS);
     expect(reloads).toEqual([true, true, true]);
     expect(changes()).toBe(3);
+    // The other one was replaced before it could sign.
+    expect([...keys.removed.keys()]).toEqual([a?.kid]);
+    expect(log.lines.filter(({ level }) => level === "warn")).toMatchObject([
+      { message: "a signing key was removed: what it signed is refused", fields: { kid: a?.kid } },
+    ]);
   });
 
   test("logs that another key signs when its time comes, not at the next reading", async () => {

@@ -83,6 +83,7 @@ function holdBack(sink: LogSink): { sink: LogSink; release(): void } {
       drain: (timeoutMs) => sink.drain(timeoutMs),
       countLost: (lines) => sink.countLost(lines),
       dropped: () => sink.dropped(),
+      losing: () => sink.losing(),
     },
     release() {
       for (const line of held ?? []) sink.write(line);

@@ -130,8 +130,6 @@ async function explanationOf(
   }
 }
 
-/** The longer sections of the status. */
-
 const REQUESTS = "http_requests_total";
 
 function latencyIn(counts: readonly number[] = []): Status["routes"][number]["latency"] {

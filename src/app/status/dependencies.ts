@@ -1,12 +1,10 @@
-import type { Dependency, IssuerState } from "../../core/status.ts";
+import { type Dependency, type IssuerState, SOON_MS } from "../../core/status.ts";
 import { keysOf } from "../../lib/keys-of.ts";
 import { span } from "../../server/admin/status/words.ts";
 import { checksIn, SIGN_IN } from "../gate/remote-checks.ts";
+import type { LogSink } from "../../observe/log/log-sink.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
 import type { Service } from "../service.ts";
-
-/** An end within this time, in milliseconds, is a warning. */
-const SOON_MS = 14 * 86_400_000;
 
 type Row = Omit<Dependency, "kind">;
 
@@ -45,7 +43,7 @@ export async function dependenciesOf(
       return failingSince === undefined ? good(name, words) : bad(name, words, failingSince);
     }),
     files: [filesRow(reloads.failure)],
-    log: logRows(parts.observation.sink.dropped()),
+    log: logRows(parts.observation.sink),
     certificate: certificateRows(service),
     "signing key": keyRows(service),
   };
@@ -82,8 +80,10 @@ function filesRow(failure: ReloadStates["failure"]): Row {
     : bad(name, "changed, but not in force: see the last reload", failure.at);
 }
 
-function logRows(dropped: number): Row[] {
-  return dropped === 0 ? [] : [warn("standard output", `${dropped} lines dropped since the start`)];
+function logRows(sink: LogSink): Row[] {
+  if (sink.dropped() === 0) return [];
+  const [words, why] = [`${sink.dropped()} lines dropped since the start`, sink.losing()];
+  return [why ? warn("standard output", `${words}, ${why}`) : good("standard output", words)];
 }
 
 function certificateRows({ certificateEnds, parts }: Service): Row[] {
@@ -105,8 +105,14 @@ function keyRows({ configuration, parts }: Service): Row[] {
   if (signer === undefined) {
     return configuration.users.length === 0 ? [] : [bad("tokens", "no key signs")];
   }
+  const now = options.clock.now();
   const end = signer.verifiesUntil;
-  return [end === Infinity ? good("tokens", "signs") : endRow("tokens", end, options.clock.now())];
+  return [
+    end === Infinity ? good("tokens", "signs") : endRow("tokens", end, now),
+    ...[...keys.removed]
+      .filter(([, at]) => at > now - configuration.tokens.lifetime)
+      .map(([kid, at]) => warn(kid, "was removed: its tokens are refused", at)),
+  ];
 }
 
 /** @param end in milliseconds since the epoch, like `now`. */

@@ -107,5 +107,6 @@ export function postedSink(
     // The main thread counts the lines lost on the way to it.
     countLost: () => undefined,
     dropped: () => 0,
+    losing: () => undefined,
   };
 }

@@ -1,5 +1,7 @@
 import type { EventEmitter } from "node:events";
 import type { Snapshot } from "../../config/snapshot.ts";
+import { withTimeout } from "../../lib/async/with-timeout.ts";
+import { LATE, RemoteError } from "../../lib/text/error-code.ts";
 
 /** The result of one check of the doctor. */
 export interface Finding {
@@ -48,16 +50,9 @@ export async function eventOf(emitter: EventEmitter, event: string): Promise<voi
   await promise;
 }
 
-/** @throws TimeoutError after `timeoutMs`. */
+/** @throws RemoteError after `timeoutMs`. */
 export async function within<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => reject(new DOMException("no answer in time", "TimeoutError")),
-    timeoutMs,
-  );
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+  const found = await withTimeout(promise, timeoutMs, new RemoteError(LATE));
+  if (found instanceof RemoteError) throw found;
+  return found;
 }

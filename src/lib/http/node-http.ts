@@ -6,7 +6,6 @@
 export const {
   Agent,
   createServer,
-  get,
   IncomingMessage,
   METHODS,
   request,

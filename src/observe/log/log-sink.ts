@@ -64,15 +64,20 @@ class LineWriter {
   #reportedAt = -Infinity;
   #reporting: NodeJS.Timeout | undefined;
   #gone = false;
+  /** Why the last write that failed did. */
+  #failure = "";
   #idle: PromiseWithResolvers<void> | undefined;
 
   constructor(options: LineWriterOptions) {
     this.#options = options;
   }
 
-  /** The number of lines lost so far, reported or not. */
   dropped(): number {
     return this.#lost;
+  }
+
+  losing(): string | undefined {
+    return this.#gone || this.#dropped > 0 ? this.#failure : undefined;
   }
 
   /** Adds one line, without its end. */
@@ -215,6 +220,7 @@ class LineWriter {
    */
   #failed(code: unknown): void {
     this.#blocked = true;
+    this.#failure = code === "EAGAIN" ? "its reader is slow" : String(code);
     if (code === "EAGAIN") return;
     this.#gone = !FULL.has(code);
     const lost = this.#queue.splice(0);
@@ -369,8 +375,10 @@ export interface LogSink {
   drain(timeoutMs: number): Promise<void>;
   /** Counts lines that were lost before they reached this sink, and reports them together with its own. */
   countLost(lines: number): void;
-  /** The number of lines lost so far because the reader was too slow; 0 for a sink that passes lines to another one. */
+  /** The number of lines lost so far, reported or not; 0 for a sink that passes lines to another one. */
   dropped(): number;
+  /** Why lines are being lost; undefined once the number of all that were is written. */
+  losing(): string | undefined;
 }
 
 interface LogSinkOptions {

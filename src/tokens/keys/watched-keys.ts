@@ -216,6 +216,8 @@ export class WatchedKeys extends OwnKeys {
   #paths: readonly string[] = [];
   /** Keys of earlier settings that stay published for a while. */
   #departed: KeyRing = [];
+  /** When keys were removed from the directory before they had expired, by their ids. */
+  readonly removed = new Map<string, number>();
 
   constructor(
     { ring, fingerprint, readAt }: Reading,
@@ -326,10 +328,23 @@ export class WatchedKeys extends OwnKeys {
       const ring = await loadKeyRing(files, options);
       if (options !== this.#options) return; // the settings have changed meanwhile
       const kids = new Set(ring.map(({ kid }) => kid));
-      this.replace([...ring, ...this.#departed.filter(({ kid }) => !kids.has(kid))]);
+      const next = [...ring, ...this.#departed.filter(({ kid }) => !kids.has(kid))];
+      this.#noteRemoved(next, options);
+      this.replace(next);
       options.reloaded?.([]);
     } catch (error) {
       if (options === this.#options) this.#reportUnusable(error);
+    }
+  }
+
+  /** What a key has signed is refused once its file is gone: that should not happen before it has expired. */
+  #noteRemoved(next: KeyRing, { directory, log, clock = systemClock }: WatchedKeyOptions): void {
+    const now = clock.now();
+    for (const { kid } of next) this.removed.delete(kid);
+    for (const { kid, signsFrom, verifiesUntil } of departedKeys(this.ring, next, Infinity)) {
+      if (signsFrom > now || verifiesUntil <= now) continue;
+      this.removed.set(kid, now);
+      log.warn("a signing key was removed: what it signed is refused", { kid, directory });
     }
   }
 

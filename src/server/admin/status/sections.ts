@@ -1,5 +1,5 @@
 import type { RecentMinute } from "../../../core/recent.ts";
-import { SILENT_MS, type Status, type StatusRefusal } from "../../../core/status.ts";
+import { SILENT_MS, SOON_MS, type Status, type StatusRefusal } from "../../../core/status.ts";
 import { amount, bytes, clockTime, latency, moment, relative, span } from "./words.ts";
 
 /**
@@ -202,14 +202,28 @@ function routes(status: Status, before?: Status): Section<Table> {
 
 type StatusTarget = Status["upstreams"][number]["targets"][number];
 
+function healthOf({ reachable, state, oldestMs }: StatusTarget): Cell {
+  if (!reachable) return badge("bad", state);
+  if (oldestMs >= SILENT_MS) return badge("bad", "does not answer", "no answer");
+  return state === "ok"
+    ? badge("good", "accepts connections", state)
+    : badge("warn", `left out: ${state}`, state);
+}
+
+/** Returns the targets that are not good, and everything else that Sallyport depends on that is not. */
+export function illIn({ upstreams, dependencies }: Status) {
+  const targets = upstreams.flatMap(({ name, targets }) =>
+    targets.map((target) => ({ of: `upstream ${name} ${target.address}`, ...healthOf(target) })),
+  );
+  const others = dependencies.map(({ kind, name, state, words }) => {
+    return { of: `${kind} ${name}`, tone: state, text: words };
+  });
+  return [...targets, ...others]
+    .filter(({ tone }) => tone !== "good")
+    .map(({ of, tone, text }) => ({ tone, words: `${of}: ${text}` }));
+}
+
 function upstreams(status: Status): Section<Table> {
-  const healthOf = ({ reachable, state, oldestMs }: StatusTarget): Cell => {
-    if (!reachable) return badge("bad", state);
-    if (oldestMs >= SILENT_MS) return badge("bad", "does not answer", "no answer");
-    return state === "ok"
-      ? badge("good", "accepts connections", state)
-      : badge("warn", `left out: ${state}`, state);
-  };
   const oldestOf = ({ oldestMs }: StatusTarget): Cell => {
     const tone = oldestMs >= SILENT_MS ? "bad" : "plain";
     return oldestMs < 1_000 ? soft("") : { text: span(oldestMs), tone };
@@ -235,9 +249,6 @@ function upstreams(status: Status): Section<Table> {
   });
   return { title: "Upstreams", note, content };
 }
-
-/** An end within this time, in milliseconds, is shown as a warning. */
-const SOON_MS = 14 * 86_400_000;
 
 const KEY_STATES = {
   signing: { tone: "good", text: "signs" },
