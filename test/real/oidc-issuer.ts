@@ -11,19 +11,34 @@ export const ORDERS = "https://orders.example.com";
 
 type Key = webcrypto.JsonWebKey & {
   readonly kid: string;
-  readonly alg: "ES256";
+  readonly alg: "ES256" | "RS256";
   readonly use: "sig";
 };
 
-export function newKey(kid: string): Key {
-  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  return { ...privateKey.export({ format: "jwk" }), kid, alg: "ES256", use: "sig" };
+export function newKey(kid: string, alg: Key["alg"] = "ES256"): Key {
+  const { privateKey } =
+    alg === "ES256"
+      ? generateKeyPairSync("ec", { namedCurve: "P-256" })
+      : generateKeyPairSync("rsa", { modulusLength: 2048 });
+  return { ...privateKey.export({ format: "jwk" }), kid, alg, use: "sig" };
+}
+
+/** What the JWTs of a provider say. */
+interface Saying {
+  readonly audience?: string;
+  readonly claims?: Readonly<Record<string, unknown>>;
 }
 
 /** Creates a provider with these keys; the first one signs. */
-function providerWith(issuer: string, keys: readonly Key[]): RequestListener {
+function providerWith(
+  issuer: string,
+  keys: readonly Key[],
+  { audience: said, claims = {} }: Saying,
+): RequestListener {
+  const alg = keys[0]?.alg ?? "ES256";
   const configuration: Configuration = {
-    jwks: { keys: keys.map((key) => ({ ...key, kty: "EC" })) },
+    jwks: { keys: keys.map((key) => ({ ...key, kty: alg === "ES256" ? "EC" : "RSA" })) },
+    extraTokenClaims: () => claims,
     clients: [
       {
         client_id: CLIENT.id,
@@ -33,7 +48,7 @@ function providerWith(issuer: string, keys: readonly Key[]): RequestListener {
         response_types: [],
       },
     ],
-    clientDefaults: { id_token_signed_response_alg: "ES256" },
+    clientDefaults: { id_token_signed_response_alg: alg },
     features: {
       clientCredentials: { enabled: true },
       devInteractions: { enabled: false },
@@ -42,11 +57,11 @@ function providerWith(issuer: string, keys: readonly Key[]): RequestListener {
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: (_context, audience) => ({
-          scope: "read",
-          audience,
+          scope: "read orders:write",
+          audience: said ?? audience,
           accessTokenTTL: 600,
           accessTokenFormat: audience === ORDERS ? "jwt" : "opaque",
-          jwt: { sign: { alg: "ES256" } },
+          jwt: { sign: { alg } },
         }),
       },
     },
@@ -60,14 +75,14 @@ export interface OidcIssuer extends AsyncDisposable {
   readonly client: { readonly id: string; readonly secret: string };
   /** Replaces its keys; the first one signs from now on. */
   rotate(...keys: readonly Key[]): void;
-  tokenFor(resource: string): Promise<string>;
+  tokenFor(resource: string, scope?: string): Promise<string>;
   post(path: string, form: Record<string, string>): Promise<Response>;
   /** Ends all connections, and accepts none until it is started. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }
 
-export async function startIssuer(...keys: readonly Key[]): Promise<OidcIssuer> {
+export async function startIssuer(key: Key, saying: Saying = {}): Promise<OidcIssuer> {
   let answer: RequestListener;
   const server = createServer((request, response) => answer(request, response));
   const listenAt = async (port: number): Promise<void> => {
@@ -77,8 +92,9 @@ export async function startIssuer(...keys: readonly Key[]): Promise<OidcIssuer> 
   await listenAt(0);
   const port = listeningPort(server);
   const issuer = `http://127.0.0.1:${port}`;
-  const rotate = (...next: readonly Key[]): void => void (answer = providerWith(issuer, next));
-  rotate(...keys);
+  const rotate = (...next: readonly Key[]): void =>
+    void (answer = providerWith(issuer, next, saying));
+  rotate(key);
   const stop = async (): Promise<void> => {
     if (!server.listening) return;
     server.close();
@@ -100,8 +116,8 @@ export async function startIssuer(...keys: readonly Key[]): Promise<OidcIssuer> 
     post,
     stop,
     start: () => listenAt(port),
-    async tokenFor(resource) {
-      const grant = { grant_type: "client_credentials", resource, scope: "read" };
+    async tokenFor(resource, scope = "read") {
+      const grant = { grant_type: "client_credentials", resource, scope };
       const body = (await (await post("/token", grant)).json()) as { access_token?: string };
       if (body.access_token === undefined) throw new Error(JSON.stringify(body));
       return body.access_token;

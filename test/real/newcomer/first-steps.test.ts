@@ -9,11 +9,11 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
-import { kustomized, whyNoKustomize } from "../deploy/kubectl.ts";
-import { startEchoBackend } from "../support/echo-backend.ts";
-import { temporaryDirectory } from "../support/temporary-directory.ts";
+import { kustomized, whyNoKustomize } from "../../deploy/kubectl.ts";
+import { startEchoBackend } from "../../support/echo-backend.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
 
-const ROOT = resolve(import.meta.dirname, "../..");
+const ROOT = resolve(import.meta.dirname, "../../..");
 /** It takes 19 s on two idle cores, 15 of them for `npm ci`. CI is neither idle nor always as fast. */
 const LIMIT_MS = 120_000;
 
