@@ -337,12 +337,16 @@ export class WatchedKeys extends OwnKeys {
     }
   }
 
-  /** What a key has signed is refused once its file is gone: that should not happen before it has expired. */
+  /**
+   * What a key has signed is refused once its file is gone: that should not happen while it signs, or before it has expired. Of a
+   * key that never expires, nothing else says until when it signed.
+   */
   #noteRemoved(next: KeyRing, { directory, log, clock = systemClock }: WatchedKeyOptions): void {
     const now = clock.now();
     for (const { kid } of next) this.removed.delete(kid);
     for (const { kid, signsFrom, verifiesUntil } of departedKeys(this.ring, next, Infinity)) {
-      if (signsFrom > now || verifiesUntil <= now) continue;
+      const ended = verifiesUntil === Infinity ? kid !== this.signing?.kid : verifiesUntil <= now;
+      if (ended || signsFrom > now) continue;
       this.removed.set(kid, now);
       log.warn("a signing key was removed: what it signed is refused", { kid, directory });
     }
