@@ -1,4 +1,4 @@
-/** The commands in `docs/how-to/rotate-keys.md` and `docs/operations.md` about keys and tokens work unchanged in a shell. */
+/** The commands in `docs/how-to/rotate-keys.md` and `docs/operations.md` work unchanged in a shell, and their lists are complete. */
 import { execFile } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
@@ -6,9 +6,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { SECTIONS } from "../../src/config/configuration.ts";
 import { command } from "../cli/command.ts";
 import { namedFiles } from "./checked-configuration.ts";
-import { readDocument } from "./markdown.ts";
+import { codesIn, readDocument } from "./markdown.ts";
 import { cloneOfTheRepository, runLines, SALLYPORT } from "./shell-lines.ts";
 
 const REPOSITORY = fileURLToPath(new URL("../../", import.meta.url));
@@ -69,6 +70,15 @@ test("wherever the documents change a Secret with keys, they replace it: `apply`
   const changing = lines.filter((line) => /create secret .*--dry-run/.test(line));
   expect(changing).toHaveLength(1);
   for (const line of changing) expect(line).toMatch(/\| kubectl replace -f -$/);
+});
+
+test("exactly the keys that are read at start are said to need a restart", () => {
+  const { text } = readDocument("docs/operations.md");
+  const [list = ""] = /\*\*Some keys need a restart\*\*: .*?\.\s/s.exec(text) ?? [];
+  const atStart = SECTIONS.flatMap(({ atStart = [] }) => atStart).map(({ key }) => key);
+  // Nobody writes the mode of `server.tls`: it follows from the other keys.
+  const written = atStart.map((key) => (key === "server.tls.mode" ? "server.tls" : key));
+  expect(codesIn(list).toSorted()).toEqual(written.toSorted());
 });
 
 test("the pod for the sidecar's proof is admitted under the Pod Security profile restricted", async () => {
