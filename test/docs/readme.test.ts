@@ -41,9 +41,11 @@ test.skipIf(curlIsAbsent)(
     ]);
     onTestFinished(() => demo.kill());
     await demo.line((line) => (line.includes('"admin listening"') ? line : undefined));
-    /** The line below a title of the banner. */
-    const pasted = (title: string): string =>
-      demo.lines[demo.lines.findIndex((line) => line.startsWith(title)) + 1] ?? "";
+    /** The lines below a title of the banner. */
+    const pasted = (title: string): string => {
+      const below = demo.lines.slice(demo.lines.findIndex((line) => line.startsWith(title)) + 1);
+      return below.slice(0, below.indexOf("")).join("\n");
+    };
     const login = [pasted("Define these first"), pasted("Log in and keep the token")];
     const sent = [...login, pasted("Call the backend")].join("\n");
     const answer = JSON.parse(await runLines(sent, ROOT)) as { headers: Record<string, string> };
