@@ -16,6 +16,7 @@ import {
 } from "../server/tls/certificate.ts";
 import { createDevelopmentCertificate } from "../server/tls/development-certificate.ts";
 import {
+  forServerName,
   newTicketKey,
   readTicketKey,
   serverNamesOf,
@@ -104,7 +105,9 @@ function readCertificates(files: readonly CertificateFiles[], textOf: ReadText) 
     const [first] = pairs;
     const messages = [
       twice !== undefined && `is for ${twice}, and so is ${taken.get(twice)}`,
-      names.length === 0 && index > 0 && "has no DNS name by which clients could ask for it",
+      names.length === 0 &&
+        index > 0 &&
+        "has no DNS name by which clients could ask, or over 32 KiB of them",
       // Node 24 offers the first certificate beside one with another kind of key, and OpenSSL takes RSA keys last.
       kind !== first?.kind &&
         first?.kind !== "rsa" &&
@@ -225,11 +228,18 @@ export function keepValidCertificates(
 ): void {
   const { clientCertificates } = server.tls.mode === "off" ? {} : server.tls;
   const [served, later] = [before.tls, next.tls];
+  const files = certificateFilesOf(server.tls);
+  const known = new Map(
+    servedIn(served).flatMap((cert) => serverNamesOf(cert).map((name) => [name, cert])),
+  );
   keepValid(
     [
-      ...certificateFilesOf(server.tls).map(({ certFile }, index) => {
-        const [was, is] = [served, later].map((tls) => servedIn(tls)[index]);
-        return { file: certFile, before: was, next: is, authorities: false };
+      // In place of what clients got for the same name, wherever that stood; the first also without a name.
+      ...servedIn(later).flatMap((next, index) => {
+        const got = serverNamesOf(next).map((name) => forServerName(known, name));
+        const replaced = new Set(index === 0 ? [served?.cert, ...got] : got);
+        const file = files[index]?.certFile;
+        return [...replaced].map((before) => ({ file, before, next, authorities: false }));
       }),
       {
         file: clientCertificates?.caFile,

@@ -139,11 +139,14 @@ function contextsOf({ others = [], ...tls }: ServerTls): Map<string, SecureConte
   return byName;
 }
 
-/** Returns the context for a name, or else for a wildcard in place of its first label (RFC 9525 §6.3). */
 function contextFor(server: SecureServer, asked: string): SecureContext | undefined {
   const known = contexts.get(server);
-  const name = folded(asked);
-  return known?.get(known.has(name) ? name : name.replace(/^[^.]+/, "*"));
+  return known && forServerName(known, folded(asked));
+}
+
+/** Returns what is known for a name, or else for a wildcard in place of its first label (RFC 9525 §6.3). */
+export function forServerName<K>(known: ReadonlyMap<string, K>, name: string): K | undefined {
+  return known.get(known.has(name) ? name : name.replace(/^[^.]+/, "*"));
 }
 
 /**
