@@ -1,10 +1,12 @@
 /**
- * A reload of several certificates: an ended one slips into the place of a valid one because the list has changed, too; a handshake that
+ * A reload of several certificates: an ended one slips into the place of a valid one because the list has changed, too; each name's
+ * context costs as much as all authorities of clients, so that a renewal fills the memory; a handshake that
  * began before keeps an authority that is no longer trusted.
  */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { rootCertificates } from "node:tls";
 import { X509Certificate } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { ask } from "../support/ask.ts";
@@ -12,6 +14,7 @@ import { clientAuthority } from "../support/client-certificates.ts";
 import { editConfiguration, replaceFile } from "../support/edits.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
 import { request } from "../support/raw-client.ts";
+import { peakResidentBytes } from "../support/resident-memory.ts";
 import { type Sallyport, type SallyportOptions, startSallyport } from "../support/sallyport.ts";
 import { scrape } from "../support/scrape.ts";
 import { tlsExchange, type TlsExchangeOptions } from "../support/tls-client.ts";
@@ -130,6 +133,26 @@ describe("a list that changes together with its files", () => {
     expect(page.value(`${series}{name="fresh.example"}`)).toBe(undefined);
     expect(page.value(`${series}{name="shop.example"}`)).toBeDefined();
   });
+});
+
+it("a renewal does not fill the memory with all authorities, once for each certificate", async () => {
+  const names = Array.from({ length: 150 }, (_each, index) => `host${index}.example`);
+  const pairs: Pairs = Object.fromEntries(
+    await Promise.all(names.map(async (name) => [name, await pair([`DNS:${name}`])] as const)),
+  );
+  await using gate = await start(pairs, {
+    tls: { clientCertificates },
+    files: { "clients.crt": rootCertificates.join("\n") },
+  });
+  const [name = ""] = names;
+  expect(Object.values(pairs).map(serialOf)).toContain(await served(gate, name));
+  const before = await peakResidentBytes(gate);
+  for (let round = 0; round < 3; round += 1) {
+    const renewed = await pair([`DNS:${name}`]);
+    expect(await reload(gate, undefined, { [name]: renewed })).toMatch(/"success": true/);
+    expect(await served(gate, name)).toBe(serialOf(renewed));
+  }
+  expect(await peakResidentBytes(gate)).toBeLessThan(before + 100 * 2 ** 20);
 });
 
 describe.each([1, 2])("with %i worker(s)", (workers) => {
