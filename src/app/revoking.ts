@@ -201,6 +201,9 @@ async function revocationsIn(
   const [[kind, names] = [undefined, []]] = named;
   const dated = kind !== undefined && REVOCATION_FORMS[kind].dated;
   if (issuer !== undefined && !dated) return `issuer needs ${DATED}`;
+  if (issuer !== undefined && !isName(issuer)) {
+    return "an issuer must be text without control characters";
+  }
   if (before !== undefined && !dated && (token !== undefined || kind !== undefined)) {
     return `before needs ${DATED}, or must be the only parameter`;
   }

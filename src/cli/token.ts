@@ -80,36 +80,26 @@ const REVOKE_PATH = "/-/revoke";
 /** Timeout of the request, in milliseconds. */
 const ANSWER_MS = 5_000;
 
-const REVOKE_FLAGS = {
-  ...CONFIGURATION_FLAGS,
-  ...TOKEN_FLAGS,
-  url: text,
-  issuer: text,
-  before: text,
-} as const;
-/** What `--before` and `--issuer` go with can be named once. */
-const NAME_FLAGS = Object.fromEntries(
-  NAMED_REVOCATIONS.map(({ word, dated }) => [word, { type: "string", multiple: !dated }] as const),
+const REVOKE_FLAGS = { ...CONFIGURATION_FLAGS, ...TOKEN_FLAGS, url: text } as const;
+/** The flags that go to the proxy. Of one that is given twice, `parseArgs` would drop the first. */
+const SENT = [...NAMED_REVOCATIONS.map(({ word }) => word), "issuer", "before"];
+const SENT_FLAGS = Object.fromEntries(
+  SENT.map((word) => [word, { type: "string", multiple: true }] as const),
 );
 
 /** Runs `token revoke`: makes a running proxy revoke tokens. */
 export async function revoke(args: readonly string[], terminal: Terminal): Promise<number> {
-  const flags = parseFlags(args, { ...NAME_FLAGS, ...REVOKE_FLAGS });
-  const { issuer, before } = flags;
+  const flags = parseFlags(args, { ...SENT_FLAGS, ...REVOKE_FLAGS });
   const { url } = await adminAddress(flags, terminal, REVOKE_PATH);
   const given: Readonly<Record<string, unknown>> = flags;
-  for (const { word } of NAMED_REVOCATIONS) {
-    for (const name of namesIn(given[word])) url.searchParams.append(word, name);
+  for (const word of SENT) {
+    for (const value of namesIn(given[word])) url.searchParams.append(word, value);
   }
-  for (const [name, value] of Object.entries({ issuer, before })) {
-    if (value !== undefined) url.searchParams.set(name, value);
-  }
-  const named = [...url.searchParams.keys()].length > 0;
-  const token = tokenFrom(flags) ?? (named ? undefined : await piped(terminal));
+  const token = tokenFrom(flags) ?? (url.search === "" ? await piped(terminal) : undefined);
   const { status, message } = await ask(url, token);
   if (status !== 200) throw new Error(message);
   terminal.out(`${message}\n`);
-  if (token === undefined && before === undefined) terminal.err(UNKNOWN);
+  if (token === undefined && !url.searchParams.has("before")) terminal.err(UNKNOWN);
   return EXIT.done;
 }
 

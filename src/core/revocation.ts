@@ -53,7 +53,7 @@ const FORMS = {
     named: {
       word: "subject",
       plural: "subjects",
-      help: ["NAME", "the tokens of this subject, issued before --before or until now"],
+      help: ["NAME", "the tokens of this subject, issued before --before or until now; repeatable"],
       nameOf: ({ subject }) => subject,
     },
   },

@@ -281,6 +281,10 @@ describe("an operator", () => {
       "?jti=a&before=2026-11-22T10:00:00Z": "before needs subject, or must be the only parameter",
       "?issuer=x": "issuer needs subject",
       "?jti=a&issuer=x": "issuer needs subject",
+      "?subject=a&issuer=": "an issuer must be text without control characters",
+      "?subject=a&issuer=x&issuer=y": "issuer and before can be named once",
+      "?before=2026-11-22T10:00:00Z&before=2026-11-23T10:00:00Z":
+        "issuer and before can be named once",
       "?all=yes": "the query may hold jti, subject, issuer, before and nothing else",
     };
     for (const [query, why] of Object.entries(bad)) {
@@ -308,6 +312,13 @@ describe("an operator", () => {
     expect((await command(["token", "revoke", "--subject", "carol", ...url])).code).toBe(0);
     for (const token of [one, two]) await until(() => refusedEverywhere(gate, token), 1_000);
     expect((await command(["token", "revoke", "--before", "now", ...url])).code).toBe(1);
+    const both = ["grace", "heidi"].map((sub) => tokenOf({ sub }));
+    const named = ["--subject", "grace", "--subject", "heidi"];
+    expect((await command(["token", "revoke", ...named, ...url])).code).toBe(0);
+    for (const token of both) await until(() => refusedEverywhere(gate, token), 1_000);
+    const issuers = ["--issuer", "sallyport", "--issuer", "other"];
+    const twice = await command(["token", "revoke", "--subject", "judy", ...issuers, ...url]);
+    expect([twice.code, twice.err]).toEqual([1, expect.stringMatching(/can be named once/)]);
   }, 30_000);
 
   it("must be on the machine: no one else can revoke, and no web page", async () => {

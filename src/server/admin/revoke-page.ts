@@ -42,6 +42,10 @@ export function revokePage(
     if (unknown !== undefined) {
       return refusal(`the query may hold ${[...PARAMETERS].join(", ")} and nothing else`);
     }
+    const single = ["issuer", "before"];
+    if (single.some((name) => query.getAll(name).length > 1)) {
+      return refusal(`${single.join(" and ")} can be named once`);
+    }
     const given = NAMED_REVOCATIONS.filter(({ word }) => query.has(word));
     const named = {
       named: new Map(given.map(({ kind, word }) => [kind, query.getAll(word)])),
