@@ -83,3 +83,54 @@ describe("an assertion", () => {
     expect(JSON.stringify(gate.log())).not.toContain(signature);
   });
 });
+
+it("in Authorization is the only one there, whatever the client sends: the backend might read the first", async () => {
+  const issuer = "https://assertions.example";
+  const tokenFrom = [{ header: "Authorization", others: "ignore" }, { cookie: "session" }];
+  const route = { upstream: "app", assertion: true };
+  await using named = await startSallyport({
+    target: backend.url,
+    config: {
+      tokens: { assertion: { audience: "backend", issuer, header: "Authorization" } },
+      routes: [
+        { name: "kept", path: "/kept", ...route, forwardAuthorization: "keep" },
+        { name: "others", path: "/others", ...route, tokenFrom },
+        {
+          name: "open",
+          path: "/open",
+          auth: "none",
+          upstream: "app",
+          forwardAuthorization: "keep",
+        },
+      ],
+    },
+  });
+  const { token } = named;
+  const kept = echoedBy(await ask(named, "/kept", { token })).header("authorization");
+  expect(kept).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+$/);
+  const cookie = `session=${token}`;
+  const theirs = { cookie, authorization: "Bearer opaque", "sec-fetch-site": "same-origin" };
+  const others = echoedBy(await ask(named, "/others", { headers: theirs }));
+  expect(others.header("authorization")).toBe(kept);
+  const open = echoedBy(await ask(named, "/open", { headers: { authorization: "Basic YTpi" } }));
+  expect(open.header("authorization")).toBe(undefined);
+});
+
+it("of ours is no token of others, so it reaches no other backend in their place", async () => {
+  const issuer = "https://assertions.example";
+  const tokenFrom = [{ header: "Authorization", others: "ignore" }, { cookie: "session" }];
+  await using named = await startSallyport({
+    target: backend.url,
+    config: {
+      tokens: { assertion: { audience: "backend", issuer, header: "X-Caller" } },
+      routes: [{ name: "others", path: "/", upstream: "app", assertion: true, tokenFrom }],
+    },
+  });
+  const headers = { cookie: `session=${named.token}`, "sec-fetch-site": "same-origin" };
+  const first = await ask(named, "/", { headers });
+  const assertion = echoedBy(first).header("x-caller") ?? "";
+  const again = await ask(named, "/", {
+    headers: { ...headers, authorization: `Bearer ${assertion}` },
+  });
+  expect([again.status, again.body.includes(assertion)]).toEqual([401, false]);
+});

@@ -178,12 +178,12 @@ export function endpointPlacesOf(configuration: Configuration): TokenPlaces | un
 
 /** Returns the tokens that nobody here could accept; undefined if no route ignores them. */
 function otherTokensOf({ routes, tokens }: Configuration): OtherTokens | undefined {
-  const { issuer, trusted, maxBytes } = tokens;
+  const { issuer, assertion, trusted, maxBytes } = tokens;
   const places = routes.flatMap(({ tokenFrom = [] }) => tokenFrom);
   if (!places.some(({ others }) => others === "ignore")) return undefined;
   const checks = trusted.flatMap((each) => tokenCheckOf(each) ?? []);
   return new OtherTokens({
-    issuers: [issuer, ...trusted.map((each) => each.issuer)],
+    issuers: [issuer, assertion?.issuer ?? issuer, ...trusted.map((each) => each.issuer)],
     allJwts: checks.some(({ opaqueOnly }) => !opaqueOnly),
     opaque: checks.length > 0,
     maxBytes,

@@ -2,7 +2,7 @@ import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 
 /** The tokens that somebody here could accept. */
 interface Claimed {
-  /** Our own issuer, and those in `tokens.trusted`. */
+  /** Our own issuer, that of assertions, and those in `tokens.trusted`. */
   readonly issuers: readonly string[];
   /** Whether a server is asked about JWTs of every other issuer. */
   readonly allJwts: boolean;

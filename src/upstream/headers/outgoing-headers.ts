@@ -140,12 +140,14 @@ class Dispositions {
   readonly #trusted: ReadonlySet<string>;
   readonly #compared: ReadonlySet<string>;
   readonly #tokenQueries: readonly string[];
+  readonly #assertion: string | undefined;
   readonly #repeatsUrl = rememberedByName((name) => repeatsUrl(foldedName(name)));
 
   constructor(settings: HeaderSettings, assertion: string | undefined) {
     const { identityHeaders: names, trustedHeaders = [], comparedHeaders = [] } = settings;
     const { keyHeaders = [], dropsProofs = false } = settings;
     this.#tokenQueries = settings.tokenQueries ?? [];
+    this.#assertion = assertion?.toLowerCase();
     this.#compared = new Set(comparedHeaders.map(foldedName));
     this.#trusted = new Set(trustedHeaders.map((name) => name.toLowerCase()));
     const claimNames = Object.keys(names.claims ?? {});
@@ -204,7 +206,7 @@ class Dispositions {
 
   #decide(name: string): Disposition {
     if (name === "connection") return "connection";
-    if (name === "authorization") return "authorization";
+    if (name === "authorization" && name !== this.#assertion) return "authorization";
     const alias = foldedName(name);
     if (this.#ours.has(alias) || identifiesCaller(alias)) return "drop";
     if (METHOD_OVERRIDES.has(alias)) return "drop";
