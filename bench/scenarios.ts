@@ -21,6 +21,7 @@ const ONE_THREAD: readonly PeerName[] = [
   "envoy-es256",
   "nginx",
   "caddy",
+  "traefik",
   "fastify",
   "express",
   "http-proxy-3",
@@ -33,7 +34,14 @@ const CHECK_ES256: readonly PeerName[] = [
   "http-proxy-3",
 ];
 const WITHOUT_TOKEN_KINDS = ONE_THREAD.filter((peer) => !/^(?:haproxy|envoy)-/.test(peer));
-const NATIVE: readonly PeerName[] = ["sallyport", "haproxy", "haproxy-es256", "nginx", "caddy"];
+const NATIVE: readonly PeerName[] = [
+  "sallyport",
+  "haproxy",
+  "haproxy-es256",
+  "nginx",
+  "caddy",
+  "traefik",
+];
 const HTTP2: readonly PeerName[] = ["sallyport", "haproxy", "envoy", "envoy-es256", "caddy"];
 const BARE_NODE: readonly PeerName[] = ["node-http2-hello", "node-http2-proxy"];
 

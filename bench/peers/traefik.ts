@@ -1,6 +1,9 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Child } from "../machine/children.ts";
 import { startProxy } from "../machine/cores.ts";
 import { accepting, freePort } from "../machine/ports.ts";
 import { missingPrograms, needProgram } from "../machine/programs.ts";
+import { ask } from "../scenarios/ask.ts";
 import type { Peer } from "./peer.ts";
 import { running } from "./running.ts";
 
@@ -40,6 +43,25 @@ providers: { file: { filename: ${routes} } }
     const child = startProxy(cores, needProgram("traefik"), [`--configFile=${file}`], {
       GOMAXPROCS: "1",
     });
-    return running(child, accepting(port, child));
+    return running(child, routing(port, tls ? setting.certificate.pem : undefined, child));
   },
 };
+
+/** Resolves with the port once it has read its routes. Until then, it accepts connections, but has no certificate and answers 404. */
+async function routing(
+  port: number,
+  ca: string | undefined,
+  child: Child,
+): Promise<{ readonly port: number }> {
+  await accepting(port, child);
+  const deadline = performance.now() + 10_000;
+  for (;;) {
+    const status = await ask({ port, ca, path: "/" }).then(
+      (reply) => reply.status,
+      () => 404,
+    );
+    if (status !== 404) return { port };
+    if (performance.now() > deadline) throw new Error("Traefik has read no routes");
+    await delay(20);
+  }
+}
