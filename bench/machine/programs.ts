@@ -67,7 +67,7 @@ export async function describeMachine(): Promise<Machine> {
     // nginx prints its version to standard error; wrk prints it and fails.
     const printed = await run("/bin/sh", ["-c", '"$0" "$1" 2>&1 || true', program, flag]);
     // Envoy prints its commit first, which may look like a version.
-    versions[name] = /(?<![\w.])\d+(?:\.\d+)+/.exec(printed)?.[0] ?? "unknown";
+    versions[name] = /(?<![\w.])v?(\d+(?:\.\d+)+(?:-dev\d+)?)/.exec(printed)?.[1] ?? "unknown";
   }
   return {
     processor: cpus()[0]?.model ?? "unknown",
