@@ -3,7 +3,7 @@
  *
  *   node docs/generate-configuration.ts > docs/reference/configuration.md
  */
-import { jsonSchema } from "../src/config/json-schema.ts";
+import { jsonSchema } from "../src/config/schema-parts.ts";
 import { EXAMPLES, NOTES } from "./configuration-notes.ts";
 import { code, type Row, rowsOf } from "./schema-rows.ts";
 

@@ -1,4 +1,4 @@
-import type { JsonSchema } from "../src/config/json-schema.ts";
+import type { JsonSchema } from "../src/config/schema-parts.ts";
 import { DURATION, SIZE } from "../src/lib/text/duration.ts";
 
 /** A key of the configuration, as the reference shows it. */

@@ -62,6 +62,7 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
       log,
       reloaded: reloads.add().reloaded,
     });
+  if (reloading !== undefined) metrics.gauges.configHash = reloading.hash;
   let started = false;
   /** Drains the traffic only: metrics and health stay available. */
   const drain = (): Promise<boolean> => {

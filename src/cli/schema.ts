@@ -1,4 +1,4 @@
-import { jsonSchema } from "../config/json-schema.ts";
+import { jsonSchema } from "../config/schema-parts.ts";
 import { parseFlags } from "./arguments.ts";
 import { type Command, EXIT } from "./command.ts";
 

@@ -1,11 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import { Document, isCollection, isScalar } from "yaml";
+import { z } from "zod";
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
-import { jsonSchema, type JsonSchema, withAlternatives } from "./json-schema.ts";
+import { DURATIONS } from "./fields.ts";
+import { configurationSchema } from "./configuration.ts";
+import { isOpen, layersOf, namesIn, type Part, partsAt } from "./schema-parts.ts";
 import type { LoadedConfiguration } from "./load.ts";
 import { printable } from "../lib/text/printable.ts";
-import { DURATION, formatDuration } from "../lib/text/duration.ts";
+import { formatDuration } from "../lib/text/duration.ts";
 import { MASKED, maskSecrets } from "./render.ts";
 import { pathName, valueAt } from "./written.ts";
 import { mentionsSecret, namesSecret } from "../observe/log/redaction.ts";
@@ -41,7 +44,7 @@ export function effectiveConfiguration(loaded: LoadedConfiguration): Effective {
   const { routes } = loaded.configuration;
   const whole = isJsonObject(root) && root["routes"] === undefined ? { ...root, routes } : root;
   const walk = new EffectiveWalk(loaded);
-  return { value: walk.through(jsonSchema(), whole, []), values: walk.values };
+  return { value: walk.through([configurationSchema()], whole, []), values: walk.values };
 }
 
 /** Renders the effective configuration as a valid configuration file, with the origin of each value in a comment. */
@@ -64,29 +67,29 @@ class EffectiveWalk {
     this.#loaded = loaded;
   }
 
-  through(schema: JsonSchema, value: unknown, path: YamlPath): unknown {
-    const schemas = withAlternatives(schema);
+  through(parts: readonly Part[], value: unknown, path: YamlPath): unknown {
+    const layers = layersOf(parts, value);
+    const below = (key: string | number, inner: unknown): unknown =>
+      this.through(partsAt(layers, key), inner, [...path, key]);
     if (Array.isArray(value) && value.some(isJsonObject)) {
-      const items = schemas.map((each) => each.items).find(isSchema) ?? {};
-      return value.map((entry, index) => this.through(items, entry, [...path, index]));
+      return value.map((entry, index) => below(index, entry));
     }
-    if (!isJsonObject(value)) return this.#leaf(schemas, value, path);
-    const fields = fieldsOf(schemas, value);
-    const named = Object.entries(fields).flatMap(([key, field]): [string, unknown][] => {
+    if (!isJsonObject(value)) return this.#leaf(layers, value, path);
+    const named = keysFor(layers, value).flatMap((key): [string, unknown][] => {
       const inner = Object.hasOwn(value, key)
         ? value[key]
-        : (field.default ?? this.#derived(field, [...path, key]));
-      return inner === undefined ? [] : [[key, this.through(field, inner, [...path, key])]];
+        : this.#preset(partsAt(layers, key), [...path, key]);
+      return inner === undefined ? [] : [[key, below(key, inner)]];
     });
     return Object.fromEntries(named);
   }
 
-  #leaf(schemas: readonly JsonSchema[], value: unknown, path: YamlPath): unknown {
+  #leaf(layers: readonly Part[], value: unknown, path: YamlPath): unknown {
     const shown = Array.isArray(value)
       ? value.map((entry: unknown, index) => this.#shownAt([...path, index], entry))
-      : schemas.some(({ writeOnly }) => writeOnly === true)
+      : layers.some((each) => z.globalRegistry.get(each)?.["writeOnly"] === true)
         ? this.#secretAt(path)
-        : this.#shownAt(path, inItsType(schemas, value));
+        : this.#shownAt(path, inItsType(layers, value));
     this.values.push({ path, value: shown, origin: this.#originOf(path, value) });
     return shown;
   }
@@ -118,47 +121,36 @@ class EffectiveWalk {
     return `${source.origin}${through}`;
   }
 
-  /** Returns a value that is neither written nor a default of the schema, but derived from other values. */
-  #derived(field: JsonSchema, path: YamlPath): unknown {
+  /** Returns a value that is not written: the default of the schema, or one derived from other values. */
+  #preset(parts: readonly Part[], path: YamlPath): unknown {
+    const layers = layersOf(parts);
+    const preset = layers.find(
+      (each) => each instanceof z.ZodDefault || each instanceof z.ZodPrefault,
+    );
+    if (preset !== undefined) return preset.def.defaultValue;
     const value = valueAt(this.#loaded.configuration, path);
     if (typeof value !== "number") return typeof value === "string" ? value : undefined;
-    const isDuration = withAlternatives(field).some(({ pattern }) => pattern === DURATION.source);
-    return isDuration ? formatDuration(value) : value;
+    return layers.some((each) => DURATIONS.has(each)) ? formatDuration(value) : value;
   }
 }
 
-function isSchema(value: unknown): value is JsonSchema {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /**
- * Returns the fields of the alternative that matches a mapping, in the order of the schema; user-defined names
+ * Returns the keys of the alternative that matches a mapping, in the order of the schema; user-defined names
  * (upstreams) in their own order.
  */
-function fieldsOf(
-  schemas: readonly JsonSchema[],
-  value: Readonly<Record<string, unknown>>,
-): Record<string, JsonSchema> {
+function keysFor(layers: readonly Part[], value: object): readonly string[] {
   const keys = Object.keys(value);
-  const open = schemas.map((each) => each.additionalProperties).find(isSchema);
-  if (open !== undefined) return Object.fromEntries(keys.map((key) => [key, open]));
-  const fitting = schemas.find(
-    ({ properties }) =>
-      properties !== undefined && keys.every((key) => Object.hasOwn(properties, key)),
-  );
-  return Object.fromEntries(
-    Object.entries(fitting?.properties ?? {}).flatMap(([key, field]) =>
-      isSchema(field) ? [[key, field] as const] : [],
-    ),
-  );
+  if (isOpen(layers)) return keys;
+  return namesIn(layers).find((names) => keys.every((key) => names.includes(key))) ?? [];
 }
 
 /** Converts the text of a variable or flag if the schema expects a number or a boolean. */
-function inItsType(schemas: readonly JsonSchema[], value: unknown): unknown {
-  const types = schemas.map(({ type }) => type);
+function inItsType(layers: readonly Part[], value: unknown): unknown {
   if (typeof value !== "string") return value;
-  if (types.includes("integer") && /^\d+$/.test(value)) return Number(value);
-  return types.includes("boolean") && /^(?:true|false)$/.test(value) ? value === "true" : value;
+  const isWhole = layers.some((each) => each instanceof z.ZodNumberFormat);
+  if (isWhole && /^\d+$/.test(value)) return Number(value);
+  const isFlag = layers.some((each) => each instanceof z.ZodBoolean);
+  return isFlag && /^(?:true|false)$/.test(value) ? value === "true" : value;
 }
 
 function isSecret(reference: string): boolean {

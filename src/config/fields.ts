@@ -23,20 +23,22 @@ const DURATION_UNIT_MISSING = "has no unit: write ms, s, m or h after the number
 
 const SIZE_UNIT_MISSING = "has no unit: write B, KiB, MiB or GiB after the number, as in 16KiB";
 
+/** The texts that are durations. */
+export const DURATIONS = z.registry();
+
 /** @returns a field for a duration such as `1h30m`, parsed to milliseconds; `min` and `max` are in milliseconds. */
 export function duration({ min = 1, max = LONGEST_TIMER } = {}) {
   const wrong = (issue: { input?: unknown }): string =>
     isNumeric(issue.input)
       ? DURATION_UNIT_MISSING
       : "must be a duration such as 500ms, 30s, 5m or 1h30m";
-  return z
-    .string({ error: wrong })
-    .regex(DURATION, { error: wrong })
-    .transform((text, context) => {
-      const milliseconds = parseDuration(text) ?? Number.NaN;
-      if (milliseconds >= min && milliseconds <= max) return milliseconds;
-      return refuse(context, `must be from ${formatDuration(min)} to ${inDays(max)}`);
-    });
+  const written = z.string({ error: wrong }).regex(DURATION, { error: wrong });
+  DURATIONS.add(written);
+  return written.transform((text, context) => {
+    const milliseconds = parseDuration(text) ?? Number.NaN;
+    if (milliseconds >= min && milliseconds <= max) return milliseconds;
+    return refuse(context, `must be from ${formatDuration(min)} to ${inDays(max)}`);
+  });
 }
 
 /** Returns a longest duration for people: long ones in whole days. */

@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, resolve } from "node:path";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
-import { knownKeys, type KnownKeys } from "./json-schema.ts";
+import { knownKeys, type KnownKeys } from "./schema-parts.ts";
 import { nearest } from "../lib/text/nearest.ts";
 import { mappingAt, pathName, type PathProblem, replacedAt, valueAt } from "./written.ts";
 import {
@@ -82,8 +82,6 @@ function read(
 ): Overlays {
   const overlays: Overlay[] = [];
   const problems: ConfigProblem[] = [];
-  // Collecting the keys of the schema takes 25 ms, and usually there are no entries.
-  if (entries.length === 0) return { overlays: [], problems: [] };
   const known = knownKeys();
   for (const { segments, value, origin } of entries) {
     const direct = pathOf(segments, known, written);

@@ -1,5 +1,4 @@
 import { accessSync, constants, statSync } from "node:fs";
-import { z } from "zod";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
 import { type Effective, effectiveConfiguration } from "./effective.ts";
 import { type Configuration, configurationSchema } from "./configuration.ts";
@@ -15,6 +14,7 @@ import {
 import { type KeyFiles, readKeyFiles } from "../tokens/keys/key-directory.ts";
 import type { YamlPath } from "../lib/files/positioned-yaml.ts";
 import { pathName } from "./written.ts";
+import { layersOf, namesIn, type Part, partsAt } from "./schema-parts.ts";
 import { FILE_USES, type FileUse } from "./fields.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 import { describePermissions } from "../lib/files/private-file.ts";
@@ -224,48 +224,22 @@ export interface NamedFile {
 
 /** Returns all files that a configuration names in `filePath` fields, in the order of the schema. */
 export function namedFiles(configuration: Configuration): NamedFile[] {
-  return namedBelow(configurationSchema(), configuration, []);
+  return namedBelow([configurationSchema()], configuration, []);
 }
 
-/** Walks a part of the schema in parallel with its value. */
-function namedBelow(part: z.core.$ZodType, value: unknown, key: YamlPath): NamedFile[] {
-  const use = FILE_USES.get(part);
-  if (use !== undefined) return typeof value === "string" ? [{ key, path: value, use }] : [];
-  if (part instanceof z.ZodUnion) {
-    const options = part.options.filter((option) => isOfKind(option, value));
-    return options.flatMap((option) => namedBelow(option, value, key));
+/** Walks parts of the schema in parallel with their value. */
+function namedBelow(parts: readonly Part[], value: unknown, key: YamlPath): NamedFile[] {
+  if (value === undefined) return [];
+  const layers = layersOf(parts, value);
+  const below = (name: string | number, inner: unknown): NamedFile[] =>
+    namedBelow(partsAt(layers, name), inner, [...key, name]);
+  if (Array.isArray(value)) return value.flatMap((entry, index) => below(index, entry));
+  if (isJsonObject(value)) {
+    const names = new Set([...namesIn(layers).flat(), ...Object.keys(value)]);
+    return [...names].flatMap((name) => below(name, value[name]));
   }
-  if (part instanceof z.ZodPipe) return namedBelow(part.in, value, key);
-  if (
-    part instanceof z.ZodOptional ||
-    part instanceof z.ZodExactOptional ||
-    part instanceof z.ZodDefault ||
-    part instanceof z.ZodPrefault
-  ) {
-    return namedBelow(part.unwrap(), value, key);
-  }
-  if (part instanceof z.ZodArray && Array.isArray(value)) {
-    return value.flatMap((entry, index) => namedBelow(part.element, entry, [...key, index]));
-  }
-  if (!isJsonObject(value)) return [];
-  if (part instanceof z.ZodObject) {
-    return Object.entries(part.shape).flatMap(([name, field]) =>
-      namedBelow(field, value[name], [...key, name]),
-    );
-  }
-  if (part instanceof z.ZodRecord) {
-    return Object.entries(value).flatMap(([name, entry]) =>
-      namedBelow(part.valueType, entry, [...key, name]),
-    );
-  }
-  return [];
-}
-
-/** Reports whether an alternative matches the value, by `kind` if both have one. */
-function isOfKind(option: z.core.$ZodType, value: unknown): boolean {
-  const kind = option instanceof z.ZodObject ? option.shape["kind"] : undefined;
-  if (!(kind instanceof z.ZodLiteral) || !isJsonObject(value)) return true;
-  return [...kind.values].some((word) => word === value["kind"]);
+  const use = layers.map((each) => FILE_USES.get(each)).find((each) => each !== undefined);
+  return use === undefined || typeof value !== "string" ? [] : [{ key, path: value, use }];
 }
 
 /** Returns what makes a key, a certificate or a directory of keys that does not exist. */

@@ -15,7 +15,7 @@ import type { YamlPath } from "../lib/files/positioned-yaml.ts";
 import { withPathsFrom } from "./fields.ts";
 import type { InterpolationContext } from "./interpolation.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
-import { knownKeys, type KnownKeys } from "./json-schema.ts";
+import { knownKeys, type KnownKeys } from "./schema-parts.ts";
 import { synonymOf, usualMistake } from "./usual-mistakes.ts";
 
 /** Returns the keys that the schema allows at a path; empty if there are none. */

@@ -59,6 +59,14 @@ describe("the effective configuration", () => {
     });
   });
 
+  it("has the defaults of the kind of each entry, not of another kind with the same keys", async () => {
+    const users = "users: [{ kind: http, url: 'https://login.example/check' }]\n";
+    await shipped.write("config.yaml", SMALL + users);
+    const found = await rows(["--config", `${shipped.directory}/config.yaml`]);
+    const shown = (key: string) => found.get(`users[0].${key}`)?.value;
+    expect([shown("format"), shown("status.wrong")]).toEqual(["json", [401, 403]]);
+  });
+
   it("includes the origin of each value", async () => {
     await shipped.write("config.yaml", `${SMALL}log:\n  level: \${LEVEL:-warn}\nadmin: off\n`);
     const file = `${shipped.directory}/config.yaml`;

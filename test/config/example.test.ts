@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { jsonSchema, type JsonSchema } from "../../src/config/json-schema.ts";
+import { jsonSchema, type JsonSchema } from "../../src/config/schema-parts.ts";
 import { loadConfiguration } from "../../src/config/load.ts";
 import { takeSnapshot } from "../../src/config/snapshot.ts";
 import { parsePositionedYaml } from "../../src/lib/files/positioned-yaml.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { knownKeys, type KnownKeys } from "../../src/config/json-schema.ts";
+import { knownKeys, type KnownKeys } from "../../src/config/schema-parts.ts";
 import { mayHoldSecret } from "../../src/config/render.ts";
 import { problemsOf, SMALLEST } from "./configuration-file.ts";
 

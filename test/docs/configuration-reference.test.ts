@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { configurationReference } from "../../docs/generate-configuration.ts";
-import { jsonSchema } from "../../src/config/json-schema.ts";
+import { jsonSchema } from "../../src/config/schema-parts.ts";
 import { codesIn, readDocument, ROOT } from "./markdown.ts";
 import { schemaKeys, type SchemaKey } from "./schema-keys.ts";
 

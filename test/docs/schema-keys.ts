@@ -1,4 +1,4 @@
-import { jsonSchema, type JsonSchema } from "../../src/config/json-schema.ts";
+import { jsonSchema, type JsonSchema } from "../../src/config/schema-parts.ts";
 import { DURATION, SIZE } from "../../src/lib/text/duration.ts";
 
 /** A configuration key with a value, as shown in the reference. */

@@ -1,8 +1,9 @@
-/** `/-/config` shows the configuration in force, not what the file contains now, and no secrets. */
+/** `/-/config` and the metric of its hash show the configuration in force, not what the file contains now, and no secrets. */
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { ask } from "../support/ask.ts";
 import { editConfiguration, type WrittenConfiguration } from "../support/edits.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { scrape } from "../support/scrape.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 const SECRET = "a-secret-of-the-issuer";
@@ -37,6 +38,13 @@ async function page(): Promise<Page & { valueOf(key: string): unknown }> {
   return { ...read, valueOf: (key) => read.values.find((row) => row.key === key)?.value };
 }
 
+/** Returns the number that the metric has for a hash in base64url. */
+const numberOf = (hash: string): number => Buffer.from(hash, "base64url").readUIntBE(0, 6);
+
+async function hashMetric(from: { readonly adminPort: number } = gate): Promise<number> {
+  return (await scrape(from)).value("sallyport_config_hash") ?? 0;
+}
+
 async function reload(change: (config: WrittenConfiguration) => void): Promise<number> {
   await editConfiguration(gate, change);
   return (await ask({ port: gate.adminPort }, "/-/reload", { method: "POST" })).status;
@@ -51,6 +59,23 @@ it("shows values, defaults and where they come from", async () => {
   expect(needRestart).toEqual([]);
   expect(hash).toMatch(/^[\w-]{43}$/);
   expect((await page()).hash).toBe(hash);
+  expect(await hashMetric()).toBe(numberOf(hash));
+});
+
+it("has the same hash in another process with other threads' metrics, whatever the secrets are", async () => {
+  const config = { tokens: { issuer: "${ISSUER_TOKEN}" } };
+  const start = (secret: string, workers: number): Promise<Sallyport> =>
+    startSallyport({
+      withoutToken: true,
+      target: "http://127.0.0.1:1",
+      config: { ...config, server: { workers } },
+      env: { ISSUER_TOKEN: secret },
+    });
+  await using one = await start("one", 2);
+  await using two = await start("two", 2);
+  expect(await hashMetric(one)).toBe(await hashMetric(two));
+  expect(await hashMetric(one)).toBeGreaterThan(2 ** 24);
+  expect(await hashMetric(one)).not.toBe(await hashMetric());
 });
 
 it("follows a reload, and lists keys that need a restart", async () => {
@@ -68,6 +93,7 @@ it("follows a reload, and lists keys that need a restart", async () => {
   ]);
   expect([after.valueOf("server.workers"), after.needRestart]).toEqual([1, ["server.workers"]]);
   expect(after.hash).not.toBe(before.hash);
+  expect(await hashMetric()).toBe(numberOf(after.hash));
   // A refused configuration changes nothing.
   expect(await reload((config) => (config.upstreams["broken"] = {}))).toBe(422);
   expect((await page()).hash).toBe(after.hash);

@@ -36,6 +36,8 @@ export class GaugeSources {
   /** Logins that wait for a hashing thread. */
   loginQueueLength = (): number => 0;
   draining = (): boolean => false;
+  /** 48 bits of the hash of the configuration in force; undefined in a thread that does not know it. */
+  configHash = (): number | undefined => undefined;
   /** Whether the journal of revocations is writable; true if there is none. */
   revocationsWritable = (): boolean => true;
   /** The configured and the actual number of threads that accept clients. */
@@ -186,9 +188,19 @@ function defineCertificateEnds(define: MetricDefinitions, sources: GaugeSources)
 }
 
 /** Defines the gauges that change when an event occurs. */
-function defineReloads(define: MetricDefinitions, startedMs: number): GaugeSetters {
+function defineReloads(
+  define: MetricDefinitions,
+  sources: GaugeSources,
+  startedMs: number,
+): GaugeSetters {
   let successful = true;
   let succeededMs = startedMs;
+  define.gauge(
+    "config_hash",
+    "The first 48 bits of the hash of the configuration in force, without its secrets.",
+    "max",
+    () => sources.configHash(),
+  );
   define.gauge("config_last_reload_successful", "1 if the last reload succeeded.", "min", () =>
     Number(successful),
   );
@@ -264,5 +276,5 @@ export function defineGauges(
   defineKeyStores(define, sources);
   defineTargets(define, sources);
   defineCertificateEnds(define, sources);
-  return defineReloads(define, startedMs);
+  return defineReloads(define, sources, startedMs);
 }
