@@ -14,6 +14,7 @@ describe("a header that a route may not change", () => {
     ...["Connection", "Transfer-Encoding", "Content-Length", "Host", "TE", "Upgrade", "Expect"],
     ...["X-Auth-Subject", "x_auth_groups", "X-Forwarded-User", "Remote-User", "X-Remote-Extra-A"],
     ...["X-Forwarded-For", "Forwarded", "X-Real-IP", "X-Request-Id", "X-Auth-Client-Subject"],
+    "X-Retry-Attempt",
   ])("towards the backend: %s", async (name) => {
     for (const change of [`set: { ${name}: x }`, `add: { ${name}: x }`, `remove: [${name}]`]) {
       expect(await messages(route(`requestHeaders: { ${change} }`))).toEqual([

@@ -44,7 +44,7 @@ export function comesFromProxies(folded: string): boolean {
 export const DROPPED: readonly string[] = [
   ...CONNECTION_FIELDS,
   ...["proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "trailer"],
-  ...["host", "content-length", "expect", "x-request-id"],
+  ...["host", "content-length", "expect", "x-request-id", "x-retry-attempt"],
   // CGI turns it into HTTP_PROXY, the variable for the proxy of the backend's own requests (CVE-2016-5385).
   "proxy",
 ];

@@ -61,8 +61,8 @@ function requestTrailers(
 
 /** Creates the header section for the backend. Pure. */
 export interface OutgoingHeaders {
-  /** Returns names and values, alternating, without framing. */
-  headers(permit: Permit): string[];
+  /** Returns names and values, alternating, without framing. @param retries the number of earlier attempts. */
+  headers(permit: Permit, retries?: number): string[];
   /** Returns the client's trailers that the backend gets. @throws GateError `underscore_header`. */
   trailers(permit: Permit, sent: readonly string[]): readonly string[];
 }
@@ -107,10 +107,11 @@ export function createOutgoingHeaders(
       const passed = applyUnderscorePolicy(sent, underscoreHeaders);
       return requestTrailers(dispositions.ordinary(passed), route);
     },
-    headers(permit) {
+    headers(permit, retries = 0) {
       const { request, route, identity } = permit;
       const passed = dispositions.passed(permit);
       passed.push("X-Request-Id", request.requestId, "CDN-Loop", INSTANCE);
+      if (retries > 0) passed.push("X-Retry-Attempt", String(retries));
       append(passed, forwarded.for(request));
       if (identity !== undefined) {
         let known = identities.get(identity);
@@ -329,8 +330,8 @@ export function tracedHeaders(
   if (tracing === undefined) return outgoing;
   return {
     ...outgoing,
-    headers(permit) {
-      const before = outgoing.headers(permit);
+    headers(permit, retries) {
+      const before = outgoing.headers(permit, retries);
       const fields: string[] = [];
       for (let i = 0; i + 1 < before.length; i += 2) {
         const name = before[i] ?? "";

@@ -21,15 +21,17 @@ import type { BodyCopy } from "../mirror/mirrors.ts";
  * Builds the request to the backend.
  *
  * @param target the backend, and whether it may speak HTTP/2, which also carries trailers.
+ * @param retries the number of earlier attempts.
  */
 export function dispatchOf(
   permit: Permit,
   outgoing: OutgoingHeaders,
   body: Buffer | RequestBody | undefined,
   { origin, speaksHttp2 }: Pick<Target, "origin" | "speaksHttp2">,
+  retries = 0,
 ): BackendRequest {
   const { request } = permit;
-  const headers = outgoing.headers(permit);
+  const headers = outgoing.headers(permit, retries);
   headers.push("Host", backendHost(permit, origin));
   const length = Buffer.isBuffer(body) ? body.length : request.bodyLength;
   if (length > 0) headers.push("Content-Length", String(length));

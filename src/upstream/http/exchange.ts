@@ -89,7 +89,8 @@ export class Exchange extends SentRequest implements AnswerHandler {
     this.sentAt = settings.clock.monotonic();
     transfer.target = target.address;
     try {
-      const request = dispatchOf(permit, settings.outgoing, this.#body?.content, target);
+      const content = this.#body?.content;
+      const request = dispatchOf(permit, settings.outgoing, content, target, this.#retries);
       target.pool.dispatch(request, this);
     } catch (error) {
       this.#fail(error);

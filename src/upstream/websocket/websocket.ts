@@ -246,7 +246,7 @@ export class WebSockets {
       transfer.target = target.address;
       const started = clock.monotonic();
       try {
-        return await this.#attempt(context, client, slot, target);
+        return await this.#attempt(context, client, slot, target, retries);
       } catch (error) {
         if (client.refusal !== undefined) throw client.refusal;
         const reason = failureReason(error);
@@ -281,11 +281,12 @@ export class WebSockets {
     client: HandshakeClient,
     slot: Slot,
     target: Target,
+    retries: number,
   ): Promise<Switched | number> {
     const { upstream, transfer } = context;
     const { clock, observer } = this.#settings;
     const started = clock.monotonic();
-    const sent = this.#begin(context, target.origin);
+    const sent = this.#begin(context, target.origin, retries);
     const limitMs = upstream.options.websocket.handshake;
     const { message, socket, head } = await handshakeResponse(sent, client, limitMs);
     const elapsed = clock.monotonic() - started;
@@ -323,13 +324,13 @@ export class WebSockets {
    * gets a socket that leads nowhere, and its listeners go. The owner of the project chose this library; `node:http` alone would
    * do here.
    */
-  #begin({ permit }: UpgradeContext, origin: TargetOrigin): ClientRequest {
+  #begin({ permit }: UpgradeContext, origin: TargetOrigin, retries: number): ClientRequest {
     let sent: ClientRequest | undefined;
     const nowhere = new Socket();
     const handshake = new IncomingMessage(nowhere);
     handshake.method = "GET";
     handshake.url = pathOf(permit);
-    handshake.headers = this.#handshakeHeaders(permit, origin);
+    handshake.headers = this.#handshakeHeaders(permit, origin, retries);
     const capture = (outgoing: ClientRequest): void => {
       sent = outgoing;
       // http-proxy-3 drops an empty query.
@@ -348,8 +349,12 @@ export class WebSockets {
     return sent;
   }
 
-  #handshakeHeaders(permit: Permit, origin: TargetOrigin): Record<string, string | string[]> {
-    const fields = this.#settings.outgoing.headers(permit);
+  #handshakeHeaders(
+    permit: Permit,
+    origin: TargetOrigin,
+    retries: number,
+  ): Record<string, string | string[]> {
+    const fields = this.#settings.outgoing.headers(permit, retries);
     const headers: Record<string, string | string[]> = Object.create(null);
     for (let i = 0; i + 1 < fields.length; i += 2) {
       const name = fields[i]?.toLowerCase() ?? "";
