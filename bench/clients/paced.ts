@@ -6,12 +6,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { Pool } from "undici";
 import type { Paced, PacedResult } from "../load/paced.ts";
+import { forge } from "../setting/tokens.ts";
 
 const paced: Paced = JSON.parse(process.argv[2] ?? "{}");
 const { port, ca, path, method, perSecond, seconds, tokens, body } = paced;
-const { newConnections = false } = paced;
+const { newConnections = false, forged = false, connections = 64 } = paced;
 const pool = new Pool(`https://127.0.0.1:${port}`, {
-  connections: 64,
+  connections,
   pipelining: 1,
   connect: { ca, ...(newConnections && { maxCachedSessions: 0 }) },
 });
@@ -20,7 +21,8 @@ const statuses: Record<string, number> = {};
 const times: number[] = [];
 
 async function send(index: number): Promise<void> {
-  const token = tokens[index % Math.max(1, tokens.length)];
+  const given = tokens[index % Math.max(1, tokens.length)];
+  const token = given !== undefined && forged ? forge(given) : given;
   const began = performance.now();
   let status = "failed";
   try {

@@ -9,6 +9,10 @@ export interface Paced {
   readonly body?: string;
   /** Sent in turn; empty for requests without a token. */
   readonly tokens: readonly string[];
+  /** Whether each request has another wrong signature, which costs a verification: refusals are remembered. */
+  readonly forged?: boolean;
+  /** Default: 64. */
+  readonly connections?: number;
   /** Whether each request gets a new connection with a full handshake. */
   readonly newConnections?: boolean;
   readonly perSecond: number;

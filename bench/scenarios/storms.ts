@@ -14,6 +14,8 @@ import { tokenFile } from "./token-files.ts";
 const PROBES = 500;
 const LOGINS = 20;
 const GARBAGE = 2_000;
+/** As many forged signatures as one client sends over four connections. */
+const FORGED = 3_500;
 const HANDSHAKES = 500;
 
 /** Load that runs at the same time as the timed requests. */
@@ -37,6 +39,7 @@ export async function measureStorms(bench: Bench, scenario: string): Promise<rea
     [`${LOGINS} logins/s`]: logins,
     [`${GARBAGE} garbage tokens/s`]: refused(() => garbage()),
     [`${GARBAGE} forged signatures/s`]: refused(() => forge(valid)),
+    [`${FORGED} new forged signatures/s`]: forgedAnew(valid),
     [`${HANDSHAKES} handshakes/s`]: handshakes(valid),
   };
   const contenders = Object.entries(storms).map(([variant, storm]) => ({
@@ -67,6 +70,12 @@ function handshakes(token: string): Storm {
   const asked = { method: "GET", path: "/orders/4711", tokens: [token] } as const;
   return (during) =>
     startPaced({ ...during, ...asked, newConnections: true, perSecond: HANDSHAKES }, 200);
+}
+
+/** Creates a storm of tokens with a wrong signature, each another one, over four connections. */
+function forgedAnew(token: string): Storm {
+  const asked = { method: "GET", path: "/", tokens: [token], forged: true } as const;
+  return (during) => startPaced({ ...during, ...asked, connections: 4, perSecond: FORGED }, 401);
 }
 
 /** Creates a storm of a hundred different tokens that get a 401. */
