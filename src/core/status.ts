@@ -134,6 +134,8 @@ export interface StatusKeyStore {
   readonly name: string;
   /** The number of keys in force; undefined if the store was never read. */
   readonly keys: number | undefined;
+  /** When the next of its keys expires, in milliseconds since the epoch; Infinity if none will. */
+  readonly nextExpiry: number;
   /** Since when it cannot be read or used, and the earlier keys stay; undefined if it can. */
   readonly failingSince: number | undefined;
 }

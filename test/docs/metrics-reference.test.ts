@@ -38,7 +38,9 @@ beforeAll(async () => {
   const fetches = { fetchedAt: 1, stale: false, failingSince: undefined, succeeded: 1, failed: 1 };
   const usable = { usable: true, keys: 1, readAt: 1 };
   metrics.gauges.issuers = () => [{ issuer: "https://id.example.com", ...usable, fetches }];
-  metrics.gauges.keyStores = () => [{ name: "postgres", keys: 1, failingSince: undefined }];
+  metrics.gauges.keyStores = () => [
+    { name: "postgres", keys: 1, nextExpiry: Infinity, failingSince: undefined },
+  ];
   const load = { weight: 1, inFlight: 0, oldestMs: 0, failures: 0 };
   metrics.gauges.targets = async () =>
     ["http1", "http2", "h2c", "auto"].map((protocol) => ({

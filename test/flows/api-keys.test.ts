@@ -7,6 +7,7 @@ import { ask, type Question } from "../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
 import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { scrape } from "../support/scrape.ts";
 import { until } from "../support/until.ts";
 import {
   openWebSocket,
@@ -255,6 +256,18 @@ it("ends what runs if its entry names another caller", async () => {
 });
 
 describe.each([1, 2])("with %i workers", (workers) => {
+  it("a metric says when the next key expires that is in force", async () => {
+    const ends = (year: number, key: object) => ({ ...key, expires: `${year}-01-01T00:00:00Z` });
+    await using own = await start(backend, FILE, workers);
+    const series = 'sallyport_api_keys_next_expiry_timestamp_seconds{store="file"}';
+    expect((await scrape(own)).text).toContain(`${series} +Inf\n`);
+    const { hash } = newApiKey("new");
+    const keys = { ...FILE, off: ends(2097, FILE.off), ci: ends(2099, FILE.ci), new: { hash } };
+    const more = { ...keys, new: ends(2098, { hash }) };
+    await writeFile(join(own.directory, "api-keys.yaml"), JSON.stringify({ keys: more }));
+    await until(async () => (await scrape(own)).value(series) === Date.UTC(2098) / 1000);
+  });
+
   it("changes of the file are in force at once, also for what runs; a broken one changes nothing", async () => {
     await using own = await start(backend, FILE, workers);
     const file = join(own.directory, "api-keys.yaml");

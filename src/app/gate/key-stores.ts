@@ -104,8 +104,12 @@ export class KeyStores {
 
   /** The state of each store. */
   states(): StatusKeyStore[] {
+    const now = this.#options.clock.now();
     return this.#stores.map(({ name, rows, followed }) => {
-      return { name, keys: rows?.length, failingSince: followed?.failingSince };
+      const nextExpiry = (rows ?? [])
+        .filter(({ disabled, expires = 0 }) => !disabled && expires > now)
+        .reduce((first, { expires = first }) => Math.min(first, expires), Infinity);
+      return { name, keys: rows?.length, nextExpiry, failingSince: followed?.failingSince };
     });
   }
 

@@ -139,6 +139,11 @@ function defineKeyStores(define: MetricDefinitions, sources: GaugeSources): void
   };
   gauge("api_keys", "API keys of a store that are in force.", ({ keys = 0 }) => keys);
   gauge(
+    "api_keys_next_expiry_timestamp_seconds",
+    "When the next API key of a store expires; +Inf if none will.",
+    ({ nextExpiry }) => nextExpiry / 1000,
+  );
+  gauge(
     "api_key_store_readable",
     "1 if the last reading of the store succeeded; 0 while the earlier keys stay.",
     ({ failingSince }) => Number(failingSince === undefined),
