@@ -57,6 +57,8 @@ describe("a person without a session", () => {
     });
     expect(answer.headers.vary).toContain("Sec-Fetch-Mode");
     expect(answer.body).toContain("Orders &lt;&amp;&gt;");
+    // Without it, the browser asks for /favicon.ico, which would be one more refusal.
+    expect(answer.body).toContain('<link rel="icon" href="data:,"');
     expect(answer.body).toContain('name="to" value="/orders?x=1&amp;y=%22"');
     expect(answer.body).not.toContain("<script");
     expect(Buffer.byteLength(answer.body)).toBeLessThan(12 * 1024);

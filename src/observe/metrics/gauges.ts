@@ -137,7 +137,7 @@ function defineKeyStores(define: MetricDefinitions, sources: GaugeSources): void
       sources.keyStores().map((each): Sample => [{ store: each.name }, read(each)]);
     define.gauge(name, help, "max", samples, ["store"]);
   };
-  gauge("api_keys", "API keys of a store that are in force.", ({ keys = 0 }) => keys);
+  gauge("api_keys", "API keys of a store, with disabled and expired ones.", ({ keys = 0 }) => keys);
   gauge(
     "api_keys_next_expiry_timestamp_seconds",
     "When the next API key of a store expires; +Inf if none will.",

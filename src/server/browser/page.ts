@@ -87,6 +87,7 @@ export function renderPage(words: PageWords, page: PageContent, requestId: strin
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="robots" content="noindex" />
         <title>${page.heading} · ${title}</title>
+        <link rel="icon" href="data:," />
         ${STYLE_ELEMENT}
       </head>
       <body>
