@@ -1,4 +1,3 @@
-import type { Snapshot } from "../config/snapshot.ts";
 import type { AdminPage } from "../core/admin-page.ts";
 import type { DryRunRequest, Explanation } from "../core/explanation.ts";
 import { createNetworks } from "../lib/http/networks.ts";
@@ -28,11 +27,8 @@ import type { Service } from "./service.ts";
 /** The parts of the process that the pages show and control. */
 export interface AdminSubject {
   readonly service: Service;
-  /** Undefined if the configuration never changes. */
-  readonly reloading: Reloader | undefined;
+  readonly reloading: Reloader;
   readonly reloads: ReloadStates;
-  /** The configuration that the process was started with. */
-  readonly effective: Snapshot["effective"];
   /** Reports whether everything has started. */
   readonly started: () => boolean;
   readonly drain: () => void;
@@ -79,9 +75,8 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
       const { collectStatus } = await import("./status/collect-status.ts");
       return collectStatus({ ...subject, explain, startedAt });
     }),
-    ...(reloading === undefined
-      ? []
-      : [reloadPage((by) => reloading.now(by)), configPage(() => reloading.inForce())]),
+    reloadPage((by) => reloading.now(by)),
+    configPage(() => reloading.inForce()),
     openApiPage(() => openApi(service.configuration, parts.options.version)),
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
     keySetPage(() => publishedKeys(parts)),

@@ -15,8 +15,8 @@ export interface AppOptions {
   /** Sallyport's own version, `<major>.<minor>.<patch>`. */
   readonly version: string;
   readonly sink: LogSink;
-  /** Takes further snapshots; without it, the configuration never changes. */
-  readonly read?: ReloadOptions["read"];
+  /** Takes further snapshots. */
+  readonly read: ReloadOptions["read"];
 }
 
 /** A running Sallyport. */
@@ -28,7 +28,7 @@ export interface App {
   readonly log: Log;
   /** The served certificate as PEM; undefined without TLS. */
   readonly certificate: string | undefined;
-  /** Reloads the configuration, if it has a source. Never rejects: errors are logged. @param by who asks for it. */
+  /** Reloads the configuration. Never rejects: errors are logged. @param by who asks for it. */
   reload(by: string): Promise<unknown>;
   /** The maximum duration of a drain according to the configuration in force, in milliseconds. */
   drainMs(): number;
@@ -53,30 +53,17 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
   warn(configuration, await startupWarnings(snapshot, clock.now()));
   warnUnsupported({ env: process.env, log });
   const service = await openService(snapshot, version, { ...observation, reloads, warn });
-  const reloading =
-    read &&
-    new Reloader({
-      start: snapshot,
-      read,
-      apply: (next) => service.apply(next),
-      log,
-      reloaded: reloads.add().reloaded,
-    });
-  if (reloading !== undefined) metrics.gauges.configHash = reloading.hash;
+  const { reloaded } = reloads.add();
+  const apply = (next: Snapshot): Promise<void> => service.apply(next);
+  const reloading = new Reloader({ start: snapshot, read, apply, log, reloaded });
+  metrics.gauges.configHash = reloading.hash;
   let started = false;
   /** Drains the traffic only: metrics and health stay available. */
   const drain = (): Promise<boolean> => {
-    reloading?.close();
+    reloading.close();
     return service.drain();
   };
-  const about = {
-    service,
-    reloading,
-    reloads,
-    effective: snapshot.effective,
-    started: () => started,
-    drain: () => void drain(),
-  };
+  const about = { service, reloading, reloads, started: () => started, drain: () => void drain() };
   const admin = await openAdmin(about).catch(async (error: unknown) => {
     await service.abandon();
     throw error;
@@ -97,7 +84,7 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
     log,
     certificate: service.certificate,
     adminPort: admin?.port,
-    reload: async (by) => reloading?.now(by),
+    reload: (by) => reloading.now(by),
     drainMs: () => service.drainMs,
     stop: () => (ending ??= end()),
   };

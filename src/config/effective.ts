@@ -5,7 +5,7 @@ import type { YamlPath } from "../lib/files/positioned-yaml.ts";
 import { isJsonObject } from "../lib/text/strict-json.ts";
 import { DURATIONS } from "./fields.ts";
 import { configurationSchema } from "./configuration.ts";
-import { isOpen, layersOf, namesIn, type Part, partsAt } from "./schema-parts.ts";
+import { layersOf, namesIn, type Part, partsAt } from "./schema-parts.ts";
 import type { LoadedConfiguration } from "./load.ts";
 import { printable } from "../lib/text/printable.ts";
 import { formatDuration } from "../lib/text/duration.ts";
@@ -140,7 +140,7 @@ class EffectiveWalk {
  */
 function keysFor(layers: readonly Part[], value: object): readonly string[] {
   const keys = Object.keys(value);
-  if (isOpen(layers)) return keys;
+  if (partsAt(layers, "").length > 0) return keys;
   return namesIn(layers).find((names) => keys.every((key) => names.includes(key))) ?? [];
 }
 

@@ -32,7 +32,10 @@ function isOfKind(option: Part, value: unknown): boolean {
   return [...kind.values].some((word) => word === value["kind"]);
 }
 
-/** Returns the parts of what is under a key, or in a list, in all alternatives. */
+/**
+ * Returns the parts of what is under a key, or in a list, in all alternatives. Where users choose the keys, as for
+ * upstreams, every key has one, even the empty one.
+ */
 export function partsAt(layers: readonly Part[], key: string | number): Part[] {
   return layers.flatMap((each) => {
     if (typeof key === "number") return each instanceof z.ZodArray ? [each.element] : [];
@@ -41,11 +44,6 @@ export function partsAt(layers: readonly Part[], key: string | number): Part[] {
     const field = isNamed ? each.shape[key] : undefined;
     return field === undefined ? [] : [field];
   });
-}
-
-/** Reports whether users choose the keys, as for upstreams. */
-export function isOpen(layers: readonly Part[]): boolean {
-  return layers.some((each) => each instanceof z.ZodRecord);
 }
 
 /** Returns the keys that the schema itself names, for each alternative. */
@@ -67,7 +65,7 @@ export function knownKeys(parts: readonly Part[] = [configurationSchema()]): Kno
   const layers = layersOf(parts);
   return {
     names: [...new Set(namesIn(layers).flat())],
-    open: isOpen(layers),
+    open: partsAt(layers, "").length > 0,
     below(key) {
       const found = partsAt(layers, key);
       return found.length === 0 ? undefined : knownKeys(found);

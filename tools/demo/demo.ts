@@ -52,7 +52,12 @@ prints curl lines to paste into another terminal. Ctrl-C ends it.
     const sink = createLogSink({ format: snapshot.configuration.log.format });
     const held = holdBack(sink);
     const app = await start(
-      { snapshot, version: ownVersion(), sink: held.sink },
+      {
+        snapshot,
+        version: ownVersion(),
+        sink: held.sink,
+        read: (inForce) => takeSnapshot(sources, inForce),
+      },
       "choose another with --listen or --admin-listen",
     );
     const banner = demoBanner({

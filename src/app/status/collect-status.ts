@@ -2,17 +2,9 @@ import { isIPv6 } from "node:net";
 import { hostname } from "node:os";
 import { setImmediate as turn } from "node:timers/promises";
 import { X509Certificate } from "node:crypto";
-import { inForce } from "../../config/effective.ts";
 import { routeRow } from "../../config/sections/routes/route-row.ts";
-import type { Snapshot } from "../../config/snapshot.ts";
 import type { DryRunRequest, Explanation } from "../../core/explanation.ts";
-import type {
-  RefusalExplanation,
-  Status,
-  StatusConfiguration,
-  StatusRefusal,
-  StatusReload,
-} from "../../core/status.ts";
+import type { RefusalExplanation, Status, StatusRefusal, StatusReload } from "../../core/status.ts";
 import type { RecentDurationCounts, RecentRefusal } from "../../core/recent.ts";
 import { mergeEvents, quantileOf } from "../../observe/recent/recent-log.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
@@ -259,10 +251,8 @@ function reloadIn(
 
 export interface StatusSources {
   readonly service: Service;
-  readonly reloading: Reloader | undefined;
+  readonly reloading: Reloader;
   readonly reloads: ReloadStates;
-  /** The configuration that the process was started with. */
-  readonly effective: Snapshot["effective"];
   readonly explain: Explain;
   /** Wall clock, in milliseconds since the epoch. */
   readonly startedAt: number;
@@ -312,8 +302,8 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
     certificate: certificateIn(certificate),
     keys: [...keysIn(keys.ring, "tokens", now), ...keysIn(assertionKeys.ring, "assertions", now)],
     dependencies,
-    reload: reloadIn(sources.reloading?.lastReload(), sources.reloads),
-    configuration: configurationIn(sources),
+    reload: reloadIn(sources.reloading.lastReload(), sources.reloads),
+    configuration: sources.reloading.inForce(),
     minutes: threads.events.minutes,
     refusals: await explainRefusals(threads.events.refusals, configuration, explain),
   };
@@ -332,10 +322,4 @@ async function threadsOf({ parts }: Service) {
   if (threads === undefined) return { answered: 1, events: own };
   const answers = (await threads.recent()).filter((answer) => answer !== undefined);
   return { answered: answers.length, events: mergeEvents([own, ...answers]) };
-}
-
-function configurationIn({ reloading, effective }: StatusSources): StatusConfiguration {
-  if (reloading !== undefined) return reloading.inForce();
-  const values = effective();
-  return { ...inForce(values, values, []), needRestart: [] };
 }

@@ -193,19 +193,9 @@ function defineCertificateEnds(define: MetricDefinitions, sources: GaugeSources)
 }
 
 /** Defines the gauges that change when an event occurs. */
-function defineReloads(
-  define: MetricDefinitions,
-  sources: GaugeSources,
-  startedMs: number,
-): GaugeSetters {
+function defineReloads(define: MetricDefinitions, startedMs: number): GaugeSetters {
   let successful = true;
   let succeededMs = startedMs;
-  define.gauge(
-    "config_hash",
-    "The first 48 bits of the hash of the configuration in force, without its secrets.",
-    "max",
-    () => sources.configHash(),
-  );
   define.gauge("config_last_reload_successful", "1 if the last reload succeeded.", "min", () =>
     Number(successful),
   );
@@ -262,6 +252,8 @@ export function defineGauges(
     "min",
     () => Number(sources.revocationsWritable()),
   );
+  const hashHelp = "The first 48 bits of the hash of the configuration in force, without secrets.";
+  define.gauge("config_hash", hashHelp, "max", () => sources.configHash());
   define.gauge("draining", "1 while the proxy is stopping.", "max", () =>
     Number(sources.draining()),
   );
@@ -281,5 +273,5 @@ export function defineGauges(
   defineKeyStores(define, sources);
   defineTargets(define, sources);
   defineCertificateEnds(define, sources);
-  return defineReloads(define, sources, startedMs);
+  return defineReloads(define, startedMs);
 }

@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, statSync } from "node:fs";
-import { mkdir, readdir } from "node:fs/promises";
+import { appendFile, mkdir, readdir } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -75,6 +75,13 @@ it("keeps its files private, and writes a valid configuration", async () => {
   expect(statSync(join(configuration, "..")).mode & 0o777).toBe(0o700);
   expect(statSync(configuration).mode & 0o777).toBe(0o600);
   expect((await childCommand(["check", "--config", configuration])).code).toBe(0);
+});
+
+it("reloads its configuration when that changes", async () => {
+  const { child, fact } = await startDemo();
+  await appendFile(fact("configuration"), "\ntokens: { lifetime: 7m }\n");
+  const line = (each: string) => (each.includes("configuration was reloaded") ? each : undefined);
+  expect(JSON.parse(await child.line(line))).toMatchObject({ changed: ["tokens.lifetime"] });
 });
 
 const hasCurl = spawnSync("curl", ["--version"]).status === 0;
