@@ -72,6 +72,7 @@ export async function startupWarnings(
     ...identityWarnings(written),
     ...proofWarnings(written),
     ...clearTextWarnings(written),
+    ...weightWarnings(written),
     ...gapWarnings(routesOf(written)),
     ...decisionWarnings(written),
   ];
@@ -246,6 +247,15 @@ function monitorWarning({ name, path }: Route): StartupWarning {
     "until then, cover paths that must stay closed, such as the backend's own /metrics or /admin, by routes without mode: monitor";
   const everywhere = `${message}, on all paths that no other route matches`;
   return warning("routes", everywhere, { hint, loggedElsewhere: true });
+}
+
+/** Returns warnings about weights that change nothing. */
+function weightWarnings({ upstreams }: Configuration): StartupWarning[] {
+  const idle = Object.entries(upstreams).filter(
+    ([, { balance, weights }]) => balance === "first" && weights !== undefined,
+  );
+  const message = "weights have no effect with balance: first";
+  return idle.map(([name]) => warning("configuration", `upstreams.${name}: ${message}`));
 }
 
 /** Returns warnings about connections that send passwords in clear text to other machines. */

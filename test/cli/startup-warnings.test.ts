@@ -66,7 +66,7 @@ async function served(config: readonly string[]): Promise<readonly string[]> {
 async function servedHere([, file = ""]: readonly string[]): Promise<readonly string[]> {
   const { sink, lines } = keptLines();
   const snapshot = await inspect({ file, env: {}, overrides: {} });
-  const app = await startApp({ snapshot, version: "0.0.0", sink });
+  const app = await startApp({ snapshot, version: "0.0.0", sink, read: async () => snapshot });
   await app.stop();
   expect(lines.some((line) => line.includes('"msg":"listening"'))).toBe(true);
   return lines;
@@ -106,6 +106,16 @@ describe("the same warnings", () => {
     expect(check).toEqual(["the token keys also sign assertions"]);
     expect(doctor).toEqual(check);
     expect(serve).toEqual([expect.stringContaining("the token keys also sign assertions")]);
+  });
+
+  it("weights with balance: first, which takes the first target that can be used", async () => {
+    const targets = [{ url: "http://127.0.0.1:1", weight: 3 }, "http://127.0.0.1:2"];
+    const upstreams = { app: { targets, balance: "first" }, other: { targets } };
+    const routes = [{ name: "app", path: "/", upstream: "app" }];
+    const { check, doctor, serve } = await warnings(await sound({ upstreams, routes }));
+    expect(check).toEqual(["upstreams.app: weights have no effect with balance: first"]);
+    expect(doctor).toEqual(check);
+    expect(serve).toEqual([expect.stringContaining("weights have no effect")]);
   });
 
   it.each<[string, (at: (name: string) => string) => Promise<unknown>, string, RegExp]>([
