@@ -51,6 +51,23 @@ export interface RemoteProbe {
   ask(signal: AbortSignal): Promise<unknown>;
 }
 
+/** Makes a test query of a question. @param open opens the check, which is closed after the answer. */
+export function remoteProbe(
+  about: Pick<RemoteProbe, "url" | "hint">,
+  open: () => { ask(question: string, signal: AbortSignal): Promise<unknown>; close(): void },
+  question: string,
+): RemoteProbe {
+  const ask = async (signal: AbortSignal): Promise<unknown> => {
+    const check = open();
+    try {
+      return await check.ask(question, signal);
+    } finally {
+      check.close();
+    }
+  };
+  return { ...about, ask };
+}
+
 /** What to look at if the Kubernetes API server does not answer a review. */
 export const API_SERVER_HINT =
   "does tokenFile contain a token of the ServiceAccount, and does that have the ClusterRole system:auth-delegator?";

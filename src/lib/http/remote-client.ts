@@ -10,6 +10,8 @@ import {
 export interface RemoteClientOptions {
   /** PEM of the authorities that a server's certificate may come from, instead of Node's. Read again when it changes. */
   readonly caFile?: string | undefined;
+  /** File with a bearer token for `postJson`. Read again when it changes. */
+  readonly tokenFile?: string | undefined;
   /** The most connections to a server. */
   readonly connections: number;
   /** The largest body of an answer, in bytes. */
@@ -20,12 +22,15 @@ export interface RemoteClientOptions {
 export class RemoteClient {
   readonly #options: RemoteClientOptions;
   readonly #authorities: RereadFile | undefined;
+  readonly #token: RereadFile | undefined;
   readonly #agents = new Map<boolean, Agent>();
   #trusted: string | undefined;
 
   constructor(options: RemoteClientOptions) {
     this.#options = options;
-    this.#authorities = options.caFile === undefined ? undefined : new RereadFile(options.caFile);
+    const { caFile, tokenFile } = options;
+    this.#authorities = caFile === undefined ? undefined : new RereadFile(caFile);
+    this.#token = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
   }
 
   /**
@@ -37,6 +42,17 @@ export class RemoteClient {
   async ask(question: RemoteQuestion, signal: AbortSignal): Promise<RemoteAnswer> {
     const agent = await this.#agentFor(question.url.startsWith("https:"));
     return askRemote(question, { agent, signal, maxBytes: this.#options.maxBytes });
+  }
+
+  /** Posts a text of JSON, with the token if there is one. */
+  async postJson(url: string, body: string, signal: AbortSignal): Promise<RemoteAnswer> {
+    const token = await this.#token?.text();
+    const headers = {
+      accept: "application/json",
+      "content-type": "application/json",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token.trim()}` }),
+    };
+    return this.ask({ method: "POST", url, headers, body }, signal);
   }
 
   close(): void {

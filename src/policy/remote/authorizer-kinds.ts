@@ -1,27 +1,38 @@
-import type { RemoteCheckObserver, RemoteProbe } from "../../core/remote-check.ts";
+import {
+  type RemoteCheckObserver,
+  type RemoteProbe,
+  remoteProbe,
+} from "../../core/remote-check.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { keysOf } from "../../lib/keys-of.ts";
 import { RemoteAuthorizer } from "./remote-authorizer.ts";
 import { subjectAccessReview } from "./subject-access-review.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
-import { RereadFile } from "../../lib/files/watched-file.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
+import type { RemoteAnswer } from "../../lib/http/remote-request.ts";
 import { RemoteError } from "../../lib/text/error-code.ts";
 
-interface HttpCallSettings {
-  readonly url: string;
-  readonly caFile?: string;
-  readonly tokenFile?: string;
-}
-
-const CONNECTIONS = 32;
-/** The maximum size of a response body, in bytes. Only the status matters. */
+/** The maximum size of a response body, in bytes. */
 const LARGEST_ANSWER = 65_536;
 
-/** Any HTTP server, such as Open Policy Agent. */
-const http: AuthorizerKind<HttpCallSettings> = {
-  open: (settings) => new HttpCall(settings),
+/** Any HTTP server, such as Open Policy Agent. 2xx allows; 4xx denies, except 408 and 429; everything else counts as unavailable. */
+const http: AuthorizerKind<{ readonly url: string }> = {
+  connections: 32,
+  open: ({ url }) => ({
+    url,
+    /** The path is the one that routes are matched against. The query is not sent, since it may contain secrets. */
+    questions({ method, matchPath: path, host, client }, identity) {
+      const { subject, groups, issuer, scopes, claims } = identity;
+      const caller = { subject, groups, issuer, scopes, claims: Object.fromEntries(claims ?? []) };
+      return [JSON.stringify({ method, path, host, client, ...caller })];
+    },
+    isAllowed({ status }) {
+      if (status >= 200 && status < 300) return true;
+      if (status >= 400 && status < 500 && status !== 408 && status !== 429) return false;
+      throw new RemoteError(`status ${status}`);
+    },
+  }),
   probe({ url }, nobody) {
     const caller = { subject: nobody, groups: [], issuer: "", scopes: [], claims: {} };
     return {
@@ -31,55 +42,6 @@ const http: AuthorizerKind<HttpCallSettings> = {
     };
   },
 };
-
-/** Asks any HTTP server. 2xx allows; 4xx denies, except 408 and 429; everything else counts as unavailable. */
-class HttpCall implements AuthorizationClient {
-  readonly connections = CONNECTIONS;
-  readonly #url: string;
-  readonly #client: RemoteClient;
-  readonly #token: RereadFile | undefined;
-
-  constructor({ url, caFile, tokenFile }: HttpCallSettings) {
-    this.#url = url;
-    this.#client = new RemoteClient({
-      caFile,
-      connections: this.connections,
-      maxBytes: LARGEST_ANSWER,
-    });
-    this.#token = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
-  }
-
-  /** The path is the one that routes are matched against. The query is not sent, since it may contain secrets. */
-  questions({ method, matchPath: path, host, client }: GateRequest, identity: Identity): string[] {
-    const { subject, groups, issuer, scopes, claims } = identity;
-    const caller = { subject, groups, issuer, scopes, claims: Object.fromEntries(claims ?? []) };
-    return [JSON.stringify({ method, path, host, client, ...caller })];
-  }
-
-  async ask(body: string, signal: AbortSignal): Promise<boolean> {
-    const token = await this.#token?.text();
-    const { status } = await this.#client.ask(
-      {
-        method: "POST",
-        url: this.#url,
-        headers: {
-          accept: "application/json",
-          "content-type": "application/json",
-          ...(token === undefined ? {} : { authorization: `Bearer ${token.trim()}` }),
-        },
-        body,
-      },
-      signal,
-    );
-    if (status >= 200 && status < 300) return true;
-    if (status >= 400 && status < 500 && status !== 408 && status !== 429) return false;
-    throw new RemoteError(`status ${status}`);
-  }
-
-  close(): void {
-    this.#client.close();
-  }
-}
 
 /** The values of `kind` in an entry of `authorization`. The settings of each kind are in `config/sections/authorization-section.ts`. */
 const KINDS = { subjectAccessReview, http } as const;
@@ -95,6 +57,8 @@ export type AuthorizerKindName = keyof Settings;
 export const AUTHORIZERS: readonly AuthorizerKindName[] = keysOf(KINDS);
 
 interface Common {
+  readonly caFile?: string;
+  readonly tokenFile?: string;
   /** In milliseconds. */
   readonly timeout: number;
   /** How long a positive answer is cached, in milliseconds. */
@@ -117,9 +81,24 @@ export function openAuthorizer<Kind extends AuthorizerKindName>(
   clock: Clock,
   observer: RemoteCheckObserver,
 ): RemoteAuthorizer {
-  const { kind, timeout, cache, staleFor = 0, onError } = settings;
-  const client = BY_NAME[kind].open(settings);
+  const { timeout, cache, staleFor = 0, onError } = settings;
+  const client = clientOf(settings);
   return new RemoteAuthorizer({ client, timeout, cache, staleFor, onError, clock, observer });
+}
+
+function clientOf<Kind extends AuthorizerKindName>(
+  settings: AuthorizationSettings<Kind>,
+): AuthorizationClient {
+  const { kind, caFile, tokenFile } = settings;
+  const { connections, open } = BY_NAME[kind];
+  const { url, questions, isAllowed } = open(settings);
+  const client = new RemoteClient({ caFile, tokenFile, connections, maxBytes: LARGEST_ANSWER });
+  return {
+    connections,
+    questions,
+    ask: async (question, signal) => isAllowed(await client.postJson(url, question, signal)),
+    close: () => client.close(),
+  };
 }
 
 /** Completes settings by what follows from the rest of the configuration: see `AuthorizerKind`. */
@@ -135,22 +114,15 @@ export function authorizerProbe<Kind extends AuthorizerKindName>(
   settings: AuthorizationSettings<Kind>,
   nobody: string,
 ): RemoteProbe {
-  const kind = BY_NAME[settings.kind];
-  const { url, question, hint } = kind.probe(settings, nobody);
-  const ask = async (signal: AbortSignal): Promise<unknown> => {
-    const client = kind.open(settings);
-    try {
-      return await client.ask(question, signal);
-    } finally {
-      client.close();
-    }
-  };
-  return { url, hint, ask };
+  const { question, ...probe } = BY_NAME[settings.kind].probe(settings, nobody);
+  return remoteProbe(probe, () => clientOf(settings), question);
 }
 
 /** A kind of authorization server: the values of `kind` in an entry of `authorization`. */
 export interface AuthorizerKind<Settings> {
-  open(settings: Settings): AuthorizationClient;
+  /** The maximum number of connections to a server. */
+  readonly connections: number;
+  open(settings: Settings): AuthorizationProtocol;
   /**
    * Returns settings that follow from the rest of the configuration.
    *
@@ -170,9 +142,15 @@ interface AuthorizationProbe {
   readonly hint: string;
 }
 
+/** How a server is asked. */
+interface AuthorizationProtocol extends Pick<AuthorizationClient, "questions"> {
+  readonly url: string;
+  /** @throws RemoteError if it is no answer to a question. */
+  isAllowed(answer: RemoteAnswer): boolean;
+}
+
 /** Asks an authorization server. */
 export interface AuthorizationClient {
-  /** The maximum number of connections to the server. */
   readonly connections: number;
   /**
    * Returns the questions about a request, as the texts to send. The server must allow all of them. Returns undefined

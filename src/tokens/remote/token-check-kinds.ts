@@ -1,10 +1,13 @@
-import type { RemoteCheckObserver, RemoteProbe } from "../../core/remote-check.ts";
+import {
+  type RemoteCheckObserver,
+  type RemoteProbe,
+  remoteProbe,
+} from "../../core/remote-check.ts";
 import type { ClaimMapping, ProofRule } from "../../core/request/token-verifier.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { keysOf } from "../../lib/keys-of.ts";
 import { confirmationIn } from "../verify/claims.ts";
 import { tokenReview } from "./token-review.ts";
-import type { RemoteAnswer, RemoteQuestion } from "../../lib/http/remote-request.ts";
 import { RemoteError } from "../../lib/text/error-code.ts";
 import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 
@@ -21,7 +24,7 @@ const introspection: TokenCheckKind<IntrospectionSettings> = {
   ofCluster: false,
   hint: "do clientId and clientSecret belong to a client that may introspect tokens?",
   url: ({ url }) => url,
-  open({ url, clientId, clientSecret }) {
+  open({ url, clientId, clientSecret }, client) {
     // Both are form-encoded first (RFC 6749 §2.3.1).
     const pair = [clientId, clientSecret].map(formEncoded).join(":");
     const headers = {
@@ -29,15 +32,11 @@ const introspection: TokenCheckKind<IntrospectionSettings> = {
       authorization: `Basic ${Buffer.from(pair, "utf8").toString("base64")}`,
       "content-type": "application/x-www-form-urlencoded",
     };
-    return {
-      async question(token) {
-        const body = new URLSearchParams({ token, token_type_hint: "access_token" }).toString();
-        return { method: "POST", url, headers, body };
-      },
-      claimsIn({ status, text }) {
-        if (status !== 200) throw new RemoteError(`status ${status}`);
-        return claimsIn(text);
-      },
+    return async (token, signal) => {
+      const body = new URLSearchParams({ token, token_type_hint: "access_token" }).toString();
+      const { status, text } = await client.ask({ method: "POST", url, headers, body }, signal);
+      if (status !== 200) throw new RemoteError(`status ${status}`);
+      return claimsIn(text);
     };
   },
 };
@@ -78,6 +77,7 @@ interface Common {
   /** How long it counts after that while the server is away, in milliseconds. */
   readonly staleFor?: number;
   readonly caFile?: string;
+  readonly tokenFile?: string;
 }
 
 /** The settings of an issuer whose tokens another server verifies: those of one kind. */
@@ -136,15 +136,11 @@ function checkOf<Kind extends TokenCheckName>(
 ): TokenCheck | undefined {
   if (settings === undefined) return undefined;
   const { label, opaqueOnly, ofCluster, hint, ...row } = BY_NAME[kind];
-  const { timeout, cache, staleFor, caFile } = settings;
+  const { timeout, cache, staleFor, caFile, tokenFile } = settings;
+  const bounds = { connections: AT_ONCE, maxBytes: LARGEST_ANSWER };
   const open = (): RemoteTokenCheck => {
-    const client = new RemoteClient({ caFile, connections: AT_ONCE, maxBytes: LARGEST_ANSWER });
-    const { question, claimsIn } = row.open(settings);
-    return {
-      ask: async (token, signal) =>
-        claimsIn(await client.ask(await question(token), signal), token),
-      close: () => client.close(),
-    };
+    const client = new RemoteClient({ caFile, tokenFile, ...bounds });
+    return { ask: row.open(settings, client), close: () => client.close() };
   };
   return {
     kind,
@@ -156,18 +152,7 @@ function checkOf<Kind extends TokenCheckName>(
     ...(staleFor === undefined ? {} : { staleFor }),
     ...(caFile === undefined ? {} : { caFile }),
     open,
-    probe: (nothing) => ({
-      url: row.url(settings),
-      hint,
-      async ask(signal) {
-        const check = open();
-        try {
-          return await check.ask(nothing, signal);
-        } finally {
-          check.close();
-        }
-      },
-    }),
+    probe: (nothing) => remoteProbe({ url: row.url(settings), hint }, open, nothing),
   };
 }
 
@@ -183,14 +168,7 @@ export interface TokenCheckKind<Settings> {
   readonly hint: string;
   /** Returns the server's URL. */
   url(settings: Settings): string;
-  open(settings: Settings): TokenCheckProtocol;
-}
-
-/** How a server is asked about a token. */
-interface TokenCheckProtocol {
-  question(token: string): Promise<RemoteQuestion>;
-  /** @returns undefined for a token that is not active. @throws RemoteError */
-  claimsIn(answer: RemoteAnswer, token: string): RemoteClaims | undefined;
+  open(settings: Settings, client: RemoteClient): RemoteTokenCheck["ask"];
 }
 
 /** The claims of a token as the remote server reports them. */

@@ -1,5 +1,4 @@
 import { API_SERVER_HINT } from "../../core/remote-check.ts";
-import { RereadFile } from "../../lib/files/watched-file.ts";
 import { RemoteError } from "../../lib/text/error-code.ts";
 import { isJsonObject, jsonObjectIn } from "../../lib/text/strict-json.ts";
 import { readableParts } from "../verify/token-text.ts";
@@ -7,7 +6,6 @@ import type { RemoteClaims, TokenCheckKind } from "./token-check-kinds.ts";
 
 interface TokenReviewSettings {
   readonly apiServer: string;
-  readonly tokenFile?: string;
   /** A token must have one of these audiences; at least one. */
   readonly audiences: readonly string[];
 }
@@ -21,31 +19,14 @@ export const tokenReview: TokenCheckKind<TokenReviewSettings> = {
   ofCluster: true,
   hint: API_SERVER_HINT,
   url: ({ apiServer }) => apiServer,
-  open({ apiServer, tokenFile, audiences }) {
-    const own = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
+  open({ apiServer, audiences }, client) {
     const url = `${apiServer.replace(/\/$/, "")}${PATH}`;
-    return {
-      async question(token) {
-        const credential = await own?.text();
-        return {
-          method: "POST",
-          url,
-          headers: {
-            accept: "application/json",
-            "content-type": "application/json",
-            ...(credential === undefined ? {} : { authorization: `Bearer ${credential.trim()}` }),
-          },
-          body: JSON.stringify({
-            apiVersion: "authentication.k8s.io/v1",
-            kind: "TokenReview",
-            spec: { token, audiences },
-          }),
-        };
-      },
-      claimsIn({ status, text }, token) {
-        if (status !== 200 && status !== 201) throw new RemoteError(`status ${status}`);
-        return claimsIn(text, token, audiences);
-      },
+    const api = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview" };
+    return async (token, signal) => {
+      const question = JSON.stringify({ ...api, spec: { token, audiences } });
+      const { status, text } = await client.postJson(url, question, signal);
+      if (status !== 200 && status !== 201) throw new RemoteError(`status ${status}`);
+      return claimsIn(text, token, audiences);
     };
   },
 };
