@@ -1,7 +1,6 @@
-import { Worker } from "node:worker_threads";
 import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
 import { NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
-import { workerFile } from "../../lib/async/worker-file.ts";
+import { startWorker } from "../../lib/async/worker-file.ts";
 import type { AttemptOrigin } from "../throttle/login-throttle.ts";
 import { HashingQueue, queueFull } from "./hashing-queue.ts";
 import type { HashingApi } from "./hashing-worker.ts";
@@ -132,22 +131,16 @@ export class HashingPool implements PasswordVerifier {
 
 /**
  * argon2 and scrypt allocate outside V8's heap, so a small young space is enough. The old space is unlimited: a thread
- * that reaches its limit can take down the whole process (seen on Node 24). The environment may hold secrets and is not
- * passed on.
+ * that reaches its limit can take down the whole process (seen on Node 24).
  */
-const OPTIONS = {
-  name: "hashing",
-  resourceLimits: { maxYoungGenerationSizeMb: 4 },
-  execArgv: [],
-  env: {},
-};
+const MEMORY = { maxYoungGenerationSizeMb: 4 };
 
 /** The most expensive hash takes about 5 s on a core of its own; a thread that takes 120 s hangs. */
 const LIMITS = { timeoutMs: 120_000, maxPending: () => 1 };
 
 /** A thread that verifies one password at a time. It keeps the process alive only while it has a job. */
 class HashingThread {
-  readonly #worker = new Worker(workerFile("hashing-worker", import.meta.url), OPTIONS);
+  readonly #worker = startWorker("hashing-worker", import.meta.url, MEMORY);
   readonly #calls = new RpcClient<HashingApi>(this.#worker, ERROR_CODEC, LIMITS);
 
   /** @param died called once when the thread has terminated, for whatever reason. */

@@ -1,7 +1,6 @@
-import { Worker } from "node:worker_threads";
 import { ERROR_CODEC } from "../../core/request/errors.ts";
 import { RpcClient } from "../../lib/async/thread-rpc.ts";
-import { workerFile } from "../../lib/async/worker-file.ts";
+import { startWorker } from "../../lib/async/worker-file.ts";
 import { ConfigError } from "../../core/config-problem.ts";
 import { type FileContent, readFailure } from "../../lib/files/regular-file.ts";
 import type { UserRecord } from "./hash-store.ts";
@@ -33,23 +32,15 @@ async function read(bytes: Buffer, file: string): Promise<Users> {
   return bytes.length > AT_ONCE_BYTES ? readUsersInThread(bytes, file) : readUsersFile(bytes, file);
 }
 
-/**
- * A small young space is as fast and saves 50 of 300 MiB with 20,000 users. The environment may contain secrets and is
- * not passed on.
- */
-const OPTIONS = {
-  name: "users",
-  resourceLimits: { maxYoungGenerationSizeMb: 4 },
-  execArgv: [],
-  env: {},
-};
+/** A small young space is as fast and saves 50 of 300 MiB with 20,000 users. */
+const MEMORY = { maxYoungGenerationSizeMb: 4 };
 
 /** The largest file takes about 5 s of a core; a thread that takes 300 s hangs. */
 const LIMITS = { timeoutMs: 300_000, maxPending: () => 1 };
 
 /** Reads a users file as `readUsersFile` does, in a separate thread: 20,000 users take more than a second. */
 async function readUsersInThread(bytes: Buffer, file: string): Promise<Users> {
-  const worker = new Worker(workerFile("users-worker", import.meta.url), OPTIONS);
+  const worker = startWorker("users-worker", import.meta.url, MEMORY);
   const calls = new RpcClient<UsersApi>(worker, ERROR_CODEC, LIMITS);
   const failed = Promise.withResolvers<never>();
   worker.once("error", failed.reject);

@@ -1,3 +1,5 @@
+import { type ResourceLimits, Worker } from "node:worker_threads";
+
 /**
  * Locates the code of a worker thread: in `src`, a TypeScript file; in `dist`, an entry of the bundle next to the chunk
  * that starts the thread.
@@ -7,4 +9,15 @@
  */
 export function workerFile(name: string, beside: string): URL {
   return new URL(`./${name}${beside.endsWith(".ts") ? ".ts" : ".js"}`, beside);
+}
+
+/** Starts a thread for one kind of work. The environment may contain secrets and is not passed on. */
+export function startWorker(
+  name: string,
+  beside: string,
+  resourceLimits: ResourceLimits,
+  workerData?: unknown,
+): Worker {
+  const own = { resourceLimits, execArgv: [], env: {}, workerData };
+  return new Worker(workerFile(name, beside), { name, ...own });
 }

@@ -1,4 +1,4 @@
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { ConfigError } from "../../../core/config-problem.ts";
 import { hashStore } from "../hash-store.ts";
 import { StoreAccess, StoreUnavailable } from "../remote/store-access.ts";
@@ -7,16 +7,10 @@ import type { StoreKind } from "../user-store.ts";
 import { COLUMNS_HINT, columnsFault, type Row, sqlUsers } from "./sql-users.ts";
 import { ERROR_CODEC } from "../../../core/request/errors.ts";
 import { NoReplyError, RpcClient } from "../../../lib/async/thread-rpc.ts";
-import { workerFile } from "../../../lib/async/worker-file.ts";
+import { startWorker } from "../../../lib/async/worker-file.ts";
 import type { SqliteApi } from "./sqlite-worker.ts";
 
-/** The environment may contain secrets and is not passed on. */
-const OPTIONS = {
-  name: "sqlite",
-  resourceLimits: { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 },
-  execArgv: [],
-  env: {},
-};
+const MEMORY = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 };
 
 type SqliteCalls = RpcClient<SqliteApi>;
 
@@ -71,7 +65,7 @@ class SqliteThread {
   }
 
   #start(lateMs: number): Running {
-    const worker = new Worker(workerFile("sqlite-worker", import.meta.url), OPTIONS);
+    const worker = startWorker("sqlite-worker", import.meta.url, MEMORY);
     const calls: SqliteCalls = new RpcClient(worker, ERROR_CODEC, {
       timeoutMs: lateMs,
       maxPending: () => 1,
