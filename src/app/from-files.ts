@@ -355,9 +355,9 @@ export function revocationFileIn(
  * Calls all makers in order, even if some throw a `ConfigError`. Returns their results, or throws one `ConfigError`
  * with all problems.
  */
-export function createAll<A, B>(makers: readonly [() => A, () => B]): [A, B];
-export function createAll<A, B, C>(makers: readonly [() => A, () => B, () => C]): [A, B, C];
-export function createAll<Made>(makers: readonly (() => Made)[]): Made[];
+export function createAll<Made extends unknown[]>(
+  makers: readonly [...{ [At in keyof Made]: () => Made[At] }],
+): Made;
 export function createAll(makers: readonly (() => unknown)[]): unknown[] {
   const made: unknown[] = [];
   const problems: ConfigProblem[] = [];

@@ -126,9 +126,8 @@ export async function openService(
   const { address, port } = traffic;
   log.info("listening", { address, port, tls: tls !== undefined, workers });
   const opened = { logins, signIns, revoking, sharing, keyStores, traffic, threads };
-  const parts = { observation, ...allKeys, ...opened, options };
-  service = new Service(parts);
-  feedGauges(metrics, parts, service);
+  service = new Service({ observation, ...allKeys, ...opened, options });
+  feedGauges(metrics, service);
   return service;
 }
 
@@ -305,27 +304,9 @@ export class Service {
 }
 
 /** Connects the gauges to the parts of a service. */
-function feedGauges(
-  { gauges }: Metrics,
-  {
-    keys,
-    assertionKeys,
-    logins,
-    revoking,
-    sharing,
-    keyStores,
-    traffic,
-    options,
-  }: AllKeys & {
-    readonly logins: Logins;
-    readonly keyStores: KeyStores;
-    readonly revoking: Pick<RevocationService, "journalWritable">;
-    readonly sharing: Sharing;
-    readonly traffic: Traffic;
-    readonly options: TrafficOptions;
-  },
-  service: Pick<Service, "state" | "workersAlive" | "certificateEnds">,
-): void {
+function feedGauges({ gauges }: Metrics, service: Service): void {
+  const { keys, assertionKeys, logins, revoking } = service.parts;
+  const { sharing, keyStores, traffic, options } = service.parts;
   const count = workersOf(options.configuration);
   gauges.loginQueueLength = logins.waiting;
   gauges.revocationsWritable = () => revoking.journalWritable;

@@ -87,26 +87,13 @@ export function openDryRunGate(
   const { version, keys, revocations, clock } = options;
   // Shared by all its gates, as in a traffic thread, so that a reload loses no keys.
   const trustedKeys = new TrustedKeys({ clock, log: NOOP_LOG });
-  const open = (
-    { configuration, upstreams, trustedKeyFiles, logo, apiKeys }: DryRunOptions,
-    before?: OpenGate,
-  ): Leased<OpenGate> =>
-    openGate(
-      {
-        configuration: withSmallCache(configuration),
-        upstreams,
-        trustedKeyFiles,
-        logo,
-        apiKeys,
-        version,
-        keys,
-        trustedKeys,
-        revocations,
-        clock,
-        ...WITHOUT_EFFECTS,
-      },
-      before,
-    );
+  const common = { version, keys, trustedKeys, revocations, clock, ...WITHOUT_EFFECTS };
+  const open = (next: DryRunOptions, before?: OpenGate): Leased<OpenGate> => {
+    const { upstreams, trustedKeyFiles, logo, apiKeys } = next;
+    const configuration = withSmallCache(next.configuration);
+    const own = { configuration, upstreams, trustedKeyFiles, logo, apiKeys };
+    return openGate({ ...own, ...common }, before);
+  };
   let current = open(options);
   return {
     query: (query) => current.use(({ gate }) => query(gate)),
