@@ -1,7 +1,7 @@
 import { mkdir, rename, rm, symlink, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { watchFile } from "../../src/lib/files/watched-file.ts";
+import { watchFile } from "../support/watch-file.ts";
 import { mountFiles } from "../support/edits.ts";
 import { isSoonInForce } from "../support/soon.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";

@@ -1,5 +1,5 @@
 import { dirname, resolve } from "node:path";
-import { type FileContent, readRegularFile, readRegularFileSync } from "./regular-file.ts";
+import { type FileContent, readRegularFile } from "./regular-file.ts";
 import { watchDirectory } from "./watched-directory.ts";
 
 /** How long the content is used without reading the file again, in milliseconds. */
@@ -49,18 +49,6 @@ interface WatchOptions {
   onChange(content: FileContent): void;
   /** Called when the file becomes unreadable. */
   onUnreadable(error: unknown): void;
-}
-
-interface WatchedFile {
-  /** The content when the watch started. */
-  readonly content: FileContent;
-  close(): void;
-}
-
-/** Reads a file and watches it. Throws as `readRegularFile` does if the file cannot be read. */
-export function watchFile(path: string, watching: WatchOptions): WatchedFile {
-  const content = readRegularFileSync(path, watching.maxBytes);
-  return { content, ...followFile(path, content.fingerprint, watching) };
 }
 
 /** The watch on a file that the caller has already read. */

@@ -6,7 +6,7 @@ import { makeKey } from "../../../src/tokens/keys/key-making.ts";
 import { readKeyFiles } from "../../../src/tokens/keys/key-directory.ts";
 import { openOwnKeys } from "../../../src/tokens/keys/watched-keys.ts";
 import { recordedLog } from "../../support/recorded-log.ts";
-import { watchFile } from "../../../src/lib/files/watched-file.ts";
+import { watchFile } from "../../support/watch-file.ts";
 import { temporaryDirectory } from "../../support/temporary-directory.ts";
 import { until } from "../../support/until.ts";
 
