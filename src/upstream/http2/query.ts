@@ -21,7 +21,7 @@ export interface ShortAnswer {
 /**
  * Sends the request over the connections of a pool.
  *
- * @param maxBytes of the body; the rest is not read.
+ * @param maxBytes of the body; the rest is not read. 0 for the head alone.
  * @throws the error of the connection, or an AbortError.
  */
 export async function sendQuery(
@@ -97,15 +97,20 @@ class Reader implements AnswerHandler {
   onRequestSent(): void {}
   onResponseStarted(): void {}
 
-  onResponseStart(_control: RequestControl, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(control: RequestControl, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     this.#status = status;
     this.#headers = headers;
+    this.#endIfEnough(control);
   }
 
   onResponseData(control: RequestControl, chunk: Buffer): void {
     this.#parts.push(chunk);
     this.#bytes += chunk.length;
+    this.#endIfEnough(control);
+  }
+
+  #endIfEnough(control: RequestControl): void {
     if (this.#bytes < this.#maxBytes) return;
     this.#settle({});
     control.abort(new Error("enough"));

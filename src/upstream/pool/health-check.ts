@@ -1,6 +1,4 @@
 import { connect } from "node:net";
-import type { IncomingMessage, RequestOptions } from "node:http";
-import { request as requestByHttps } from "node:https";
 import { failureReason } from "../http/failures.ts";
 import { type BackendQuery, sendQuery, sendQueryOnce, type ShortAnswer } from "../http2/query.ts";
 import type { Target } from "./target.ts";
@@ -9,11 +7,10 @@ import { grpcFrame, grpcMessage } from "../../core/request/grpc.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { firstOriginOf, originsOf } from "./target-list.ts";
-import { originOf, type TargetOrigin, tlsOptionsOf } from "./target-origin.ts";
+import { originOf, type TargetOrigin } from "./target-origin.ts";
 import { type AdminPage, type AdminResponse, PLAIN_TEXT } from "../../core/admin-page.ts";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
-import { request as requestByHttp } from "../../lib/http/node-http.ts";
-import { openPool, type UpstreamProtocol } from "./open-pool.ts";
+import { openPool } from "./open-pool.ts";
 
 /** A path of the admin listener that a backend answers. */
 interface ProbeRoute {
@@ -42,71 +39,45 @@ export function probePage(
   upstream: UpstreamOptions,
   limitMs = TIMEOUT_MS,
 ): AdminPage {
-  const origin = firstOriginOf(upstream);
-  const { protocol = "http1" } = upstream;
-  const send = protocol === "http1" ? readHttp1 : readBy(protocol);
   const flights = new SingleFlight<AdminResponse>();
   const answer = (): Promise<AdminResponse> =>
-    flights.run(path, () => respondInTime(origin, target, limitMs, send));
+    flights.run(path, () => respondInTime(upstream, target, limitMs));
   return { path, method: "GET", audience: "everybody", answer };
 }
 
 /** Always resolves in time, whatever the backend does, since several clients may be waiting. */
 function respondInTime(
-  origin: TargetOrigin,
+  upstream: UpstreamOptions,
   path: string,
   limitMs: number,
-  send: QueryFunction,
 ): Promise<AdminResponse> {
   const limit = AbortSignal.timeout(limitMs);
   const { promise, resolve } = Promise.withResolvers<AdminResponse>();
   // Runs before the request is aborted: a truncated response can look complete.
   limit.addEventListener("abort", () => resolve(failed(504, "response_timeout")), { once: true });
-  void query(origin, path, limit, send).then(resolve);
+  void ask(upstream, path, limit).then(resolve);
   return promise;
 }
 
-/** Sends the request, and reads the beginning of the answer. */
-type QueryFunction = (
-  origin: TargetOrigin,
+async function ask(
+  upstream: UpstreamOptions,
   path: string,
   limit: AbortSignal,
-) => Promise<{ readonly status: number; readonly text: () => Promise<string> | string }>;
-
-async function query(
-  origin: TargetOrigin,
-  path: string,
-  limit: AbortSignal,
-  send: QueryFunction,
 ): Promise<AdminResponse> {
   try {
-    const { status, text } = await send(origin, path, limit);
-    // Node's parser accepts any three digits; RFC 9110 §15 ends at 599.
-    if (status < 200 || status > 599) return failed(502, "invalid_response");
+    const origin = firstOriginOf(upstream);
+    const pool = openPool(origin, { protocol: upstream.protocol, connectMs: TIMEOUT_MS });
+    const query = probeQuery(origin, path);
+    const { status, body } = await sendQueryOnce(pool, query, limit, PROBED_BYTES);
+    // The parser accepts any three digits; RFC 9110 §15 ends at 599.
+    if (status > 599) return failed(502, "invalid_response");
     const shown = BODILESS.includes(status) ? 200 : status;
-    return { status: shown, type: PLAIN_TEXT, body: await text() };
+    return { status: shown, type: PLAIN_TEXT, body: body.toString("utf8") };
   } catch (error) {
     return failed(502, failureReason(error));
   }
 }
 
-async function readHttp1(...details: Parameters<QueryFunction>): ReturnType<QueryFunction> {
-  const answer = await headOf(...details);
-  const { statusCode: status = 0 } = answer;
-  if (status < 200 || status > 599) answer.destroy();
-  return { status, text: () => beginningOf(answer) };
-}
-
-function readBy(protocol: UpstreamProtocol): QueryFunction {
-  return async (origin, path, limit) => {
-    const pool = openPool(origin, { protocol, connectMs: TIMEOUT_MS });
-    const probe = probeQuery(origin, path);
-    const { status, body } = await sendQueryOnce(pool, probe, limit, PROBED_BYTES);
-    return { status, text: () => body.toString("utf8") };
-  };
-}
-
-/** Creates the request for an HTTP/2 backend: the same one that `headOf` sends over HTTP/1.1. */
 function probeQuery({ authority }: TargetOrigin, path: string): BackendQuery {
   const headers = ["Host", authority, "User-Agent", "sallyport-probe", "Accept", "*/*"];
   return { method: "GET", path, headers };
@@ -114,50 +85,6 @@ function probeQuery({ authority }: TargetOrigin, path: string): BackendQuery {
 
 function failed(status: number, reason: UpstreamErrorReason): AdminResponse {
   return { status, type: PLAIN_TEXT, body: `${reason}\n` };
-}
-
-/**
- * Sends the request and returns the head of the response.
- *
- * @throws the system's error, or an AbortError after the time limit, which also aborts reading the body.
- */
-function headOf(origin: TargetOrigin, path: string, limit: AbortSignal): Promise<IncomingMessage> {
-  const { protocol, hostname, port, socketPath, authority, lookup } = origin;
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const options: RequestOptions = {
-    path,
-    agent: false,
-    signal: limit,
-    headers: {
-      Host: authority,
-      "User-Agent": "sallyport-probe",
-      Accept: "*/*",
-      Connection: "close",
-    },
-    ...(socketPath === undefined ? { host: hostname, port } : { socketPath }),
-    ...(lookup === undefined ? {} : { lookup }),
-  };
-  const sent =
-    protocol === "http:"
-      ? requestByHttp(options, resolve)
-      : requestByHttps({ ...options, ...tlsOptionsOf(origin) }, resolve);
-  sent.on("error", reject);
-  // After an unexpected 101, Node closes the connection without an error.
-  sent.on("close", () => reject(new Error("the backend gave no answer")));
-  sent.end();
-  return promise;
-}
-
-async function beginningOf(answer: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  // Leaving the loop closes the connection.
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    if (bytes >= PROBED_BYTES) break;
-  }
-  return Buffer.concat(chunks).subarray(0, PROBED_BYTES).toString("utf8");
 }
 
 /** The time limit for a connection, in milliseconds; a kubelet waits for a second by default. */
@@ -324,8 +251,8 @@ export class HealthCheck {
   }
 
   async #faultByHttp(target: CheckedTarget, limit: AbortSignal): Promise<string | undefined> {
-    const { path = "/", status = DEFAULT_STATUS } = this.#options;
-    const statusCode = await statusOf(target, path, limit);
+    const { path = "/", status = DEFAULT_STATUS, timeout } = this.#options;
+    const statusCode = await statusOf(target, path, timeout, limit);
     const expected = status.some(([from, to]) => statusCode >= from && statusCode <= to);
     return expected ? undefined : `health check: ${statusCode}`;
   }
@@ -335,11 +262,11 @@ export class HealthCheck {
 async function statusOf(
   { origin, pool, speaksHttp2 }: CheckedTarget,
   path: string,
+  connectMs: number,
   limit: AbortSignal,
 ): Promise<number> {
-  if (speaksHttp2)
-    return (await sendQuery(pool, probeQuery(origin, path), limit, MAX_BYTES)).status;
-  const answer = await headOf(origin, path, limit);
-  answer.destroy();
-  return answer.statusCode ?? 0;
+  const query = probeQuery(origin, path);
+  if (speaksHttp2) return (await sendQuery(pool, query, limit, MAX_BYTES)).status;
+  const own = openPool(origin, { connectMs });
+  return (await sendQueryOnce(own, query, limit, 0)).status;
 }
