@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { expect, it } from "vitest";
-import { ProofHeader } from "../../src/tokens/proofs/proof-text.ts";
+import { readProofHeader } from "../../src/tokens/proofs/proof-text.ts";
 
 const rsa = (bits: number) => {
   const { publicKey } = generateKeyPairSync("rsa", { modulusLength: bits });
@@ -26,7 +26,7 @@ it.each([
   ],
 ])("reads %s", (_what, jwk, fault) => {
   const text = JSON.stringify({ typ: "dpop+jwt", alg: "RS256", jwk });
-  const header = ProofHeader.read(Buffer.from(text).toString("base64url"));
+  const header = readProofHeader(Buffer.from(text).toString("base64url"));
   if (typeof header === "string") throw new Error(header);
   const key = header.key("");
   expect(typeof key === "string" ? key : undefined).toBe(fault);

@@ -3,7 +3,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { Outage } from "../../lib/outage.ts";
 import { remoteFailure } from "../../lib/text/error-code.ts";
 import type { ApiKeyRow } from "./api-key-file.ts";
-import type { KeyTable } from "./key-store-kinds.ts";
+import type { PostgresTable } from "./postgres-keys.ts";
 
 /** How long a table is left alone after it was read, in milliseconds. Changes must be in force within a second. */
 const EVERY_MS = 500;
@@ -11,7 +11,7 @@ const EVERY_MS = 500;
 interface FollowedKeysOptions {
   /** Its name in the log. */
   readonly store: string;
-  readonly table: KeyTable;
+  readonly table: PostgresTable;
   /** Puts other keys in force. Rejects if that is not possible, as with a name that another store has. */
   readonly accept: (rows: readonly ApiKeyRow[]) => Promise<void>;
   readonly log: Log;

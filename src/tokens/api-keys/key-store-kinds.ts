@@ -1,35 +1,20 @@
 import type { ClearText, FileReader, StoreHint } from "../../credentials/stores/user-store.ts";
 import type { ContentIdentity } from "../../lib/files/regular-file.ts";
 import { type ApiKeyRow, readApiKeys } from "./api-key-file.ts";
-import { postgres } from "./postgres-keys.ts";
+import { postgres, type PostgresTable } from "./postgres-keys.ts";
 
 /** A kind of store of API keys: reads the keys from the files of a snapshot, or opens a table that is read again and again. */
 export interface KeyStoreKind<Settings> {
   /** @throws ConfigError if the keys cannot be used. */
   readonly read?: (settings: Settings, contentOf: FileReader) => readonly ApiKeyRow[];
   /** @param authorities the PEM of those that may issue the server's certificate; undefined for Node's own. */
-  readonly open?: (settings: Settings, authorities: string | undefined) => KeyTable;
+  readonly open?: (settings: Settings, authorities: string | undefined) => PostgresTable;
   /** Names the table, without credentials. */
   readonly nameOf?: (settings: Settings) => string;
   /** Returns the connection on which hashes pass in clear text; undefined if there is none. */
   readonly clearText?: (settings: Settings) => ClearText | undefined;
   /** What an operator can do about a failure. The first hint that matches applies. */
   readonly hints?: readonly StoreHint[];
-}
-
-/** A table of API keys on another machine. */
-export interface KeyTable {
-  /**
-   * Reads all keys, in a bounded time.
-   *
-   * @param print the fingerprint of an earlier reading.
-   * @returns undefined if they have that fingerprint.
-   * @throws RemoteError if a key cannot be used, and other errors if the table cannot be read.
-   */
-  readUnless(
-    print: string,
-  ): Promise<{ readonly print: string; readonly rows: readonly ApiKeyRow[] } | undefined>;
-  close(): Promise<void>;
 }
 
 /** What was read from the files of a snapshot. It is read once for equal contents. */

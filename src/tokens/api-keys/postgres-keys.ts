@@ -10,7 +10,7 @@ import {
 import { LATE, RemoteError } from "../../lib/text/error-code.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { type ApiKeyRow, isApiKeyName, readApiKey } from "./api-key-file.ts";
-import type { KeyStoreKind, KeyTable } from "./key-store-kinds.ts";
+import type { KeyStoreKind } from "./key-store-kinds.ts";
 
 /** The query, unless the configuration has another one. */
 export const KEY_QUERY =
@@ -45,7 +45,8 @@ export const postgres: KeyStoreKind<PostgresKeys> = {
   ],
 };
 
-class PostgresTable implements KeyTable {
+/** A table of API keys on another machine. */
+export class PostgresTable {
   readonly #pool: PostgresPool;
   readonly #timeoutMs: number;
   readonly #text: string;
@@ -58,6 +59,13 @@ class PostgresTable implements KeyTable {
     this.#text = whole(query);
   }
 
+  /**
+   * Reads all keys, in a bounded time.
+   *
+   * @param print the fingerprint of an earlier reading.
+   * @returns undefined if they have that fingerprint.
+   * @throws RemoteError if a key cannot be used, and other errors if the table cannot be read.
+   */
   async readUnless(print: string) {
     const left = this.#timeoutMs;
     const known = [this.#wrong?.print ?? print];

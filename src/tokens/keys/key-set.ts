@@ -62,7 +62,8 @@ function readEntry(
   return { kid, algorithms: fitting, key };
 }
 
-function publicKey(jwk: Record<string, unknown>): KeyObject | undefined {
+/** Returns the key of a JWK; undefined if it cannot be read. */
+export function publicKey(jwk: Record<string, unknown>): KeyObject | undefined {
   try {
     return keyFromJwk(jwk);
   } catch {

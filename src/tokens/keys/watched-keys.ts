@@ -93,9 +93,8 @@ const EPHEMERAL_RSA_BITS = 2048;
  * a key, a weak key, no key at all, or no key for the algorithm.
  */
 export async function loadSigningKeys(options: SigningKeyOptions): Promise<SigningKeys> {
-  const { files, clock = systemClock } = options;
-  const ring =
-    files === undefined ? await ephemeralKey(options) : await loadKeyRing(files, options);
+  const { clock = systemClock } = options;
+  const { ring } = await readingOf(options);
   const { signing, verification } = keysAt(ring, clock.now());
   return { signing, verification };
 }

@@ -7,8 +7,7 @@ import {
   fits,
   weaknessOf,
 } from "../keys/algorithms.ts";
-import { keyFromJwk } from "../keys/key-directory.ts";
-import { PRIVATE_MEMBERS } from "../keys/key-set.ts";
+import { PRIVATE_MEMBERS, publicKey } from "../keys/key-set.ts";
 import { isDate } from "../verify/claims.ts";
 import { typeName } from "../verify/token-text.ts";
 
@@ -60,53 +59,40 @@ export function readProof(text: string): UnverifiedProof | string {
   return { header, jti, htm, htu, iat, ath, nonce };
 }
 
-/** The header of a proof, and the key that it brings, from what is cheap to what is dear. */
-export class ProofHeader {
-  readonly #algorithm: AsymmetricAlgorithm;
-  readonly #jwk: Record<string, unknown>;
-
-  private constructor(algorithm: AsymmetricAlgorithm, jwk: Record<string, unknown>) {
-    this.#algorithm = algorithm;
-    this.#jwk = jwk;
+/**
+ * Reads the header of a proof, and the key that it brings, from what is cheap to what is dear.
+ *
+ * @param part the first part of the compact JWS. @returns what is wrong, in words, if it is not the header of a proof.
+ */
+export function readProofHeader(part: string) {
+  const header = jsonIn(part);
+  if (header === undefined) return "its header is not a JSON object with unique names";
+  const { typ, alg, jwk } = header;
+  if (typeof typ !== "string" || typeName(typ) !== "dpop+jwt") return '"typ" is not dpop+jwt';
+  const algorithm = ASYMMETRIC_ALGORITHMS.find((name) => name === alg);
+  if (algorithm === undefined) return '"alg" is not one that is accepted';
+  const refused = REFUSED.find((name) => name in header);
+  if (refused !== undefined) return `its header has "${refused}"`;
+  if (!isJsonObject(jwk)) return 'its header has no "jwk"';
+  if (jwk["kty"] === "oct" || PRIVATE_MEMBERS.some((name) => name in jwk)) {
+    return '"jwk" is secret or private';
   }
-
-  /** @param part the first part of the compact JWS. @returns what is wrong, in words, if it is not the header of a proof. */
-  static read(part: string): ProofHeader | string {
-    const header = jsonIn(part);
-    if (header === undefined) return "its header is not a JSON object with unique names";
-    const { typ, alg, jwk } = header;
-    if (typeof typ !== "string" || typeName(typ) !== "dpop+jwt") return '"typ" is not dpop+jwt';
-    const algorithm = ASYMMETRIC_ALGORITHMS.find((name) => name === alg);
-    if (algorithm === undefined) return '"alg" is not one that is accepted';
-    const refused = REFUSED.find((name) => name in header);
-    if (refused !== undefined) return `its header has "${refused}"`;
-    if (!isJsonObject(jwk)) return 'its header has no "jwk"';
-    if (jwk["kty"] === "oct" || PRIVATE_MEMBERS.some((name) => name in jwk)) {
-      return '"jwk" is secret or private';
-    }
-    return new ProofHeader(algorithm, jwk);
-  }
-
-  /** Returns the thumbprint of the key (RFC 7638); undefined if it has not the members of one. */
-  thumbprint(): Promise<string | undefined> {
-    return calculateJwkThumbprint(this.#jwk).catch(() => undefined);
-  }
-
-  /** Imports the key. @returns what is wrong, in words, if it cannot be used. */
-  key(thumbprint: string): ProofKey | string {
-    let key: KeyObject;
-    try {
-      key = keyFromJwk(this.#jwk);
-    } catch {
-      return '"jwk" cannot be read';
-    }
-    const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
-    const weakness = weaknessOf(key);
-    if (weakness !== undefined) return weakness;
-    if (modulusLength > RSA_BITS || publicExponent > LARGEST_EXPONENT) return '"jwk" is too large';
-    const algorithm = this.#algorithm;
-    return fits(key, algorithm) ? { algorithm, key, thumbprint } : '"alg" does not fit "jwk"';
-  }
+  return {
+    /** Returns the thumbprint of the key (RFC 7638); undefined if it has not the members of one. */
+    thumbprint: () => calculateJwkThumbprint(jwk).catch(() => undefined),
+    /** Imports the key. @returns what is wrong, in words, if it cannot be used. */
+    key(thumbprint: string): ProofKey | string {
+      const key = publicKey(jwk);
+      if (key === undefined) return '"jwk" cannot be read';
+      const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
+      const weakness = weaknessOf(key);
+      if (weakness !== undefined) return weakness;
+      if (modulusLength > RSA_BITS || publicExponent > LARGEST_EXPONENT) {
+        return '"jwk" is too large';
+      }
+      return fits(key, algorithm) ? { algorithm, key, thumbprint } : '"alg" does not fit "jwk"';
+    },
+  };
 }
 
 function jsonIn(part: string): Record<string, unknown> | undefined {

@@ -10,7 +10,7 @@ import type { SigningKeys } from "../keys/key-ring.ts";
 import { isSignedWith } from "../verify/signature.ts";
 import { Nonces } from "./nonces.ts";
 import type { UsedProofs } from "./proof-memory.ts";
-import { ProofHeader, type ProofKey, readProof } from "./proof-text.ts";
+import { type ProofKey, readProof, readProofHeader } from "./proof-text.ts";
 
 /** What a request brings to prove that its client has a key. */
 export interface SentProof {
@@ -194,7 +194,7 @@ export class Proofs {
     jkt: string | undefined,
     budget: LoopBudget,
   ): Promise<ProofKey | TokenRefusal> {
-    const header = ProofHeader.read(read.header);
+    const header = readProofHeader(read.header);
     if (typeof header === "string") return invalid(header);
     const thumbprint = await header.thumbprint();
     if (thumbprint === undefined) return invalid('"jwk" cannot be read');

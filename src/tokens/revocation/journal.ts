@@ -108,22 +108,6 @@ export function linesOf(revocations: readonly Revocation[]): string {
   return revocations.map((each) => `${JSON.stringify(each)}\n`).join("");
 }
 
-/** Replaces the journal atomically, with mode 0600. Rejects with the system's error; the journal is unchanged then. */
-async function replaceJournal(path: string, text: string): Promise<void> {
-  const draft = `${path}.${process.pid}.new`;
-  await rm(draft, { force: true });
-  await replaceFile(path, draft, text);
-  await using directory = await open(dirname(path), constants.O_RDONLY);
-  await directory.sync();
-}
-
-/** Appends to a journal. Rejects with the system's error; part of the text may have been written then. */
-async function appendToJournal(path: string, text: string): Promise<void> {
-  await using file = await open(path, APPEND);
-  await file.writeFile(text);
-  await file.datasync();
-}
-
 interface JournalOptions {
   readonly path: string;
   /** All revocations that the journal must contain. */
@@ -213,14 +197,23 @@ export class Journal {
     }
   }
 
+  /** Rejects with the system's error; part of the lines may have been written then. */
   async #append(waiting: readonly Revocation[]): Promise<void> {
-    await appendToJournal(this.#options.path, linesOf(waiting));
+    await using file = await open(this.#options.path, APPEND);
+    await file.writeFile(linesOf(waiting));
+    await file.datasync();
     this.#lines += waiting.length;
   }
 
+  /** Replaces the journal atomically, with mode 0600. Rejects with the system's error; the journal is unchanged then. */
   async #replace(): Promise<void> {
-    const kept = this.#options.kept();
-    await replaceJournal(this.#options.path, linesOf(kept));
-    this.#lines = kept.length;
+    const { path, kept } = this.#options;
+    const all = kept();
+    const draft = `${path}.${process.pid}.new`;
+    await rm(draft, { force: true });
+    await replaceFile(path, draft, linesOf(all));
+    await using directory = await open(dirname(path), constants.O_RDONLY);
+    await directory.sync();
+    this.#lines = all.length;
   }
 }

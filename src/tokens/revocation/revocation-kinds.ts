@@ -154,7 +154,7 @@ class DatedNames implements RevocationIndex {
   readonly #entries = new Map<string, readonly DatedEntry[]>();
   #size = 0;
 
-  constructor({ nameOf }: NamedTokens) {
+  constructor({ nameOf }: Pick<NamedTokens, "nameOf">) {
     this.#nameOf = nameOf;
   }
 
@@ -208,35 +208,6 @@ function everythingBefore(kind: RevocationKindName): RevocationKind {
       refuse([], "value", TIME_EXPECTED);
       return [];
     },
-    index: () => new Everything(),
+    index: () => new DatedNames({ nameOf: () => "" }),
   };
-}
-
-class Everything implements RevocationIndex {
-  #entry: Revocation | undefined;
-
-  get size(): number {
-    return this.#entry === undefined ? 0 : 1;
-  }
-
-  add(revocation: Revocation): void {
-    const { before = Infinity, until } = revocation;
-    this.#entry = {
-      ...revocation,
-      before: Math.max(before, this.#entry?.before ?? -Infinity),
-      until: Math.max(until, this.#entry?.until ?? -Infinity),
-    };
-  }
-
-  covers(caller: IdentityClaims): boolean {
-    return this.#entry !== undefined && issuedBefore(caller, this.#entry.before ?? Infinity);
-  }
-
-  *entries(): Generator<Revocation> {
-    if (this.#entry !== undefined) yield this.#entry;
-  }
-
-  remove(): void {
-    this.#entry = undefined;
-  }
 }

@@ -6,7 +6,6 @@ import {
   REVOCATION_FORMS,
   REVOCATION_KEYS,
   REVOCATION_KINDS,
-  type RevocationNews,
 } from "../../core/revocation.ts";
 import type { Reloaded } from "../../core/status.ts";
 import type { ShareRevocations } from "../../core/shared-parts.ts";
@@ -66,46 +65,6 @@ function readKeys(
   });
 }
 
-interface RevocationFileOptions {
-  readonly log: Log;
-  readonly changed: (news: RevocationNews) => void;
-  /** Called after each later reading. */
-  readonly reloaded: Reloaded;
-}
-
-/** A revocation file that is read again when it changes. */
-interface FollowedRevocations extends FollowedFile {
-  readonly path: string;
-}
-
-/** Follows a file whose content has been applied. If it becomes invalid, logs an error and keeps the last entries. */
-function followRevocations(
-  { path: file, fingerprint }: FileContent,
-  { log, changed, reloaded }: RevocationFileOptions,
-): FollowedRevocations {
-  const unusable = (problems: readonly string[]): void => {
-    log.error("the revocation file cannot be used: what it listed before stays revoked", {
-      file,
-      problems,
-    });
-    reloaded(problems);
-  };
-  const followed = followFile(file, fingerprint, {
-    onChange(next) {
-      try {
-        const listed = readRevocationFile(next);
-        changed({ listed });
-        log.info("the revocation file was read again", { file, entries: listed.length });
-        reloaded([]);
-      } catch (error) {
-        unusable(error instanceof ConfigError ? error.problems.map(describeProblem) : [file]);
-      }
-    },
-    onUnreadable: (error) => unusable([`${file}: cannot be read (${readFailure(error)})`]),
-  });
-  return { path: file, ...followed };
-}
-
 export interface RevocationServiceOptions {
   /** Keeps revocations for the next start. Without it, they are lost. */
   readonly journal: string | undefined;
@@ -129,7 +88,7 @@ export class RevocationService {
   readonly list = new RevocationList();
   readonly #options: RevocationServiceOptions;
   #journal: Journal | undefined;
-  #file: FollowedRevocations | undefined;
+  #file: (FollowedFile & { readonly path: string }) | undefined;
   readonly #forgetting: NodeJS.Timeout;
 
   private constructor(options: RevocationServiceOptions) {
@@ -195,10 +154,32 @@ export class RevocationService {
     before?.close();
     this.#file = undefined;
     if (before !== undefined || content !== undefined) this.list.take({ listed });
-    if (content === undefined) return;
+    if (content !== undefined) this.#file = { path: content.path, ...this.#followed(content) };
+  }
+
+  /** Follows a file whose content has been applied. If it becomes invalid, logs an error and keeps the last entries. */
+  #followed({ path: file, fingerprint }: FileContent): FollowedFile {
     const { log, reloaded } = this.#options;
-    const changed = (news: Parameters<RevocationList["take"]>[0]): void => this.list.take(news);
-    this.#file = followRevocations(content, { log, reloaded, changed });
+    const unusable = (problems: readonly string[]): void => {
+      log.error("the revocation file cannot be used: what it listed before stays revoked", {
+        file,
+        problems,
+      });
+      reloaded(problems);
+    };
+    return followFile(file, fingerprint, {
+      onChange: (next) => {
+        try {
+          const listed = readRevocationFile(next);
+          this.list.take({ listed });
+          log.info("the revocation file was read again", { file, entries: listed.length });
+          reloaded([]);
+        } catch (error) {
+          unusable(error instanceof ConfigError ? error.problems.map(describeProblem) : [file]);
+        }
+      },
+      onUnreadable: (error) => unusable([`${file}: cannot be read (${readFailure(error)})`]),
+    });
   }
 
   async #openJournal(): Promise<void> {

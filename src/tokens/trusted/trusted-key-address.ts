@@ -1,6 +1,7 @@
 import { hash, randomBytes } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { LRUCache } from "lru-cache";
+import type { Log } from "../../core/log.ts";
 import type { IssuerState } from "../../core/status.ts";
 import { GateError } from "../../core/request/errors.ts";
 import { codeOrMessage, remoteFailure, systemCode } from "../../lib/text/error-code.ts";
@@ -176,6 +177,13 @@ async function writeCopy(path: string, owner: CopyOwner, copy: KeySetCopy): Prom
   await replaceFile(path, draft, content);
 }
 
+export function logLoaded(issuer: string, { keys, ignored }: JwkSet, log: Log): void {
+  log.info("the keys of a trusted issuer were loaded", { issuer, keys: keys.length });
+  if (ignored.length > 0) {
+    log.warn("some keys of a trusted issuer were ignored", { issuer, reasons: ignored });
+  }
+}
+
 const TIMEOUT_MS = 5_000;
 /** Maximum number of tokens that wait for one fetch. If the server is slow, more would only fill memory. */
 const MAX_WAITING = 100;
@@ -345,10 +353,7 @@ export class TrustedKeyAddress implements KeySource {
     if (latest.fingerprint === this.#known?.fingerprint) return;
     this.#known = latest;
     this.#absent.clear();
-    log.info("the keys of a trusted issuer were loaded", { issuer, keys: latest.keys.length });
-    if (latest.ignored.length > 0) {
-      log.warn("some keys of a trusted issuer were ignored", { issuer, reasons: latest.ignored });
-    }
+    logLoaded(issuer, latest, log);
     changed();
   }
 

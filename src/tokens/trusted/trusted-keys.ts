@@ -4,7 +4,7 @@ import type { Log } from "../../core/log.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { Leased } from "../../lib/async/leased.ts";
 import { type JwkSet, type KeySource, readJwkSet } from "../keys/key-set.ts";
-import { TrustedKeyAddress } from "./trusted-key-address.ts";
+import { logLoaded, TrustedKeyAddress } from "./trusted-key-address.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import type { ClaimMapping, Expectations, ProofRule } from "../../core/request/token-verifier.ts";
 import type { SigningKeys } from "../keys/key-ring.ts";
@@ -89,13 +89,6 @@ function openTrustedKeyFile(
     refresh: () => Promise.resolve(),
     close: () => followed.close(),
   };
-}
-
-function logLoaded(issuer: string, { keys, ignored }: JwkSet, log: Log): void {
-  log.info("the keys of a trusted issuer were loaded", { issuer, keys: keys.length });
-  if (ignored.length > 0) {
-    log.warn("some keys of a trusted issuer were ignored", { issuer, reasons: ignored });
-  }
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Confirmation } from "../../core/request/bound-token.ts";
 import type { ClaimScalar, ClaimValue, IdentityClaims } from "../../core/request/identity.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
 import type {
   ClaimMapping,
   Expectations,
@@ -61,7 +62,7 @@ const DIGEST = /^[\w-]{43}$/;
 
 /** Returns what `cnf` binds a token to; undefined if there is nothing, or anything that is not checked here. */
 export function confirmationIn(cnf: unknown): Confirmation | undefined {
-  if (!isObject(cnf)) return undefined;
+  if (!isJsonObject(cnf)) return undefined;
   const { jkt, "x5t#S256": x5t, ...others } = cnf;
   const isEmpty = jkt === undefined && x5t === undefined;
   if (isEmpty || Object.keys(others).length > 0) return undefined;
@@ -169,13 +170,9 @@ export function claimAt(claims: Readonly<Record<string, unknown>>, name: string)
     const outer = name.slice(0, dot);
     if (!Object.hasOwn(claims, outer)) continue;
     const inner = claims[outer];
-    return isObject(inner) ? claimAt(inner, name.slice(dot + 1)) : undefined;
+    return isJsonObject(inner) ? claimAt(inner, name.slice(dot + 1)) : undefined;
   }
   return undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Returns the comparable part of a claim: a scalar, or the scalars in a list; undefined for an object or null. */
