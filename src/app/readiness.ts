@@ -12,7 +12,7 @@ import {
 } from "../upstream/pool/health-check.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
 import type { OpenUserStore } from "../credentials/stores/user-store.ts";
-import { SingleFlight } from "../lib/async/single-flight.ts";
+import { sharedFor, SingleFlight } from "../lib/async/single-flight.ts";
 import { withTimeout } from "../lib/async/with-timeout.ts";
 import { LATE } from "../lib/text/error-code.ts";
 
@@ -35,21 +35,15 @@ function createStoreCheck(
   stores: () => readonly NamedStore[],
   clock: Clock,
 ): () => Promise<readonly StoreState[]> {
-  const flights = new SingleFlight<readonly StoreState[]>();
-  let known: readonly StoreState[] = [];
-  let until = Number.NEGATIVE_INFINITY;
-
-  async function check(): Promise<readonly StoreState[]> {
-    const examined = stores().flatMap(
-      ({ name, store }) => store.examine?.(EXAMINE_MS).then(named(name)) ?? [],
-    );
-    known = await Promise.all(examined);
-    until = clock.monotonic() + CACHE_MS;
-    return known;
-  }
-
-  return async () =>
-    clock.monotonic() < until ? known : withTimeout(flights.run("check", check), 1_000, TIMED_OUT);
+  const check = sharedFor<readonly StoreState[]>(CACHE_MS, clock, () =>
+    Promise.all(
+      stores().flatMap(
+        ({ name, store }) =>
+          store.examine?.(EXAMINE_MS).then((problem) => ({ name, problem })) ?? [],
+      ),
+    ),
+  );
+  return () => withTimeout(check(), 1_000, TIMED_OUT);
 }
 
 const TIMED_OUT: readonly StoreState[] = [{ name: "users", problem: LATE }];
@@ -57,10 +51,6 @@ const TIMED_OUT: readonly StoreState[] = [{ name: "users", problem: LATE }];
 interface StoreState {
   readonly name: string;
   readonly problem: string | undefined;
-}
-
-function named(name: string): (problem: string | undefined) => StoreState {
-  return (problem) => ({ name, problem });
 }
 
 function checkOf(states: readonly StoreState[]): ReadinessCheck[] {

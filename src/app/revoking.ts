@@ -1,5 +1,5 @@
 import type { Configuration } from "../config/configuration.ts";
-import type { Snapshot, SnapshotFiles } from "../config/snapshot.ts";
+import type { Configured, SnapshotFiles } from "../config/snapshot.ts";
 import { BoundToken } from "../core/request/bound-token.ts";
 import type { IdentityClaims } from "../core/request/identity.ts";
 import type { TokenVerifier } from "../tokens/verify/verifier.ts";
@@ -78,7 +78,7 @@ export function tokenOf(caller: IdentityClaims, full: boolean, nowMs: number): R
 
 /** Opens the revocations of a snapshot. @throws ConfigError if the journal or the file cannot be used. */
 export function openRevocations(
-  { configuration, files }: Pick<Snapshot, "configuration" | "files">,
+  { configuration, files }: Configured,
   { clock, log, share }: Pick<RevocationServiceOptions, "clock" | "log" | "share">,
   reloaded: Reloaded,
 ): Promise<RevocationService> {

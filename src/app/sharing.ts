@@ -1,5 +1,5 @@
 import type { Configuration } from "../config/configuration.ts";
-import type { Snapshot, SnapshotFiles } from "../config/snapshot.ts";
+import type { Configured, SnapshotFiles } from "../config/snapshot.ts";
 import type { AttemptSharing, SharedLimits, ShareRevocations } from "../core/shared-parts.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
 import { SharedState, type SharedStateOptions } from "../shared/shared-state.ts";
@@ -24,7 +24,7 @@ export interface Sharing {
 
 /** Prepares sharing according to `shared`, without connecting yet. @throws ConfigError if `caFile` cannot be read. */
 export function openSharing(
-  { configuration, files }: Pick<Snapshot, "configuration" | "files">,
+  { configuration, files }: Configured,
   observation: Pick<SharedStateOptions, "log" | "clock" | "observer">,
 ): Sharing {
   const { shared } = configuration;

@@ -44,6 +44,9 @@ export interface Snapshot {
   readonly effective: () => Effective;
 }
 
+/** A configuration, with the contents of its files. */
+export type Configured = Pick<Snapshot, "configuration" | "files">;
+
 /** The configuration in force while a snapshot is taken. */
 export interface InForce {
   readonly configuration: Configuration;

@@ -1,7 +1,7 @@
 import { GateError } from "../core/request/errors.ts";
 import { VERSION_FORM, type VersionSource } from "../core/version-source.ts";
 import type { Clock } from "../lib/clock.ts";
-import { SingleFlight } from "../lib/async/single-flight.ts";
+import { sharedFor } from "../lib/async/single-flight.ts";
 import { isJsonObject, parseStrictJson } from "../lib/text/strict-json.ts";
 import type { ConnectionPool } from "./http/connection.ts";
 import { sendQueryOnce } from "./http2/query.ts";
@@ -35,26 +35,20 @@ export function openBackendVersion(
   const { timeouts, protocol = "http1" } = upstream;
   const origin = firstOriginOf(upstream);
   const closing = new AbortController();
-  const flights = new SingleFlight<string>();
-  let cached = { version: "", until: Number.NEGATIVE_INFINITY };
-
-  async function query(): Promise<string> {
-    const until = clock.monotonic() + CACHE_MS;
+  const query = sharedFor(CACHE_MS, clock, async () => {
     const limit = AbortSignal.any([closing.signal, AbortSignal.timeout(timeouts.response)]);
     const pool = openPool(origin, { protocol, connectMs: timeouts.connect });
     const text = await textBy(pool, origin, path, limit);
     const value: unknown = text === undefined ? undefined : parseStrictJson(text);
     const version = isJsonObject(value) && Object.hasOwn(value, field) ? value[field] : undefined;
     if (typeof version !== "string" || !VERSION_FORM.test(version)) throw malformed();
-    cached = { version, until };
     return version;
-  }
+  });
 
   return {
     async current() {
-      if (clock.monotonic() < cached.until) return cached.version;
       try {
-        return await flights.run("query", query);
+        return await query();
       } catch (error) {
         if (error instanceof GateError) throw error;
         // The error is left out, since its message quotes the response.

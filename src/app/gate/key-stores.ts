@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../../config/configuration.ts";
-import type { SnapshotFiles } from "../../config/snapshot.ts";
+import type { Configured, SnapshotFiles } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
 import { ConfigError } from "../../core/config-problem.ts";
 import type { Log } from "../../core/log.ts";
@@ -33,12 +33,6 @@ interface KeyStore {
 interface KeyStoresOptions {
   readonly log: Log;
   readonly clock: Clock;
-}
-
-/** A configuration, with the contents of its files. */
-interface Configured {
-  readonly configuration: Configuration;
-  readonly files: SnapshotFiles;
 }
 
 /** The stores of API keys of the configuration in force. */

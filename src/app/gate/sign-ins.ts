@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Configuration } from "../../config/configuration.ts";
-import type { SnapshotFiles } from "../../config/snapshot.ts";
+import type { Configured, SnapshotFiles } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
 import { ConfigError } from "../../core/config-problem.ts";
 import type { Log } from "../../core/log.ts";
@@ -19,12 +19,6 @@ import type { RevocationService } from "../../tokens/revocation/revocation-servi
 import type { ProviderSignIns } from "../../tokens/providers/provider-sign-ins.ts";
 import { createAll } from "../from-files.ts";
 import { observeCheck, SIGN_IN } from "./remote-checks.ts";
-
-/** A configuration, and the content of the files that it names. */
-interface Configured {
-  readonly configuration: Configuration;
-  readonly files: SnapshotFiles;
-}
 
 interface SignInsOptions {
   readonly keys: Pick<OwnKeys, "signing" | "ring">;

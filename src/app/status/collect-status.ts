@@ -8,7 +8,8 @@ import type { RefusalExplanation, Status, StatusRefusal, StatusReload } from "..
 import type { RecentDurationCounts, RecentRefusal } from "../../core/recent.ts";
 import { mergeEvents, quantileOf } from "../../observe/recent/recent-log.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
-import type { LastReload, Reloader } from "../reload/reloader.ts";
+import type { LastReload } from "../reload/reloader.ts";
+import type { AdminSubject } from "../admin-listener.ts";
 import type { Service } from "../service.ts";
 import { dependenciesOf } from "./dependencies.ts";
 import { routesOf, workersOf } from "../gate/from-configuration.ts";
@@ -249,10 +250,7 @@ function reloadIn(
   return { ...nothing, successful: true, at: repairedAt };
 }
 
-export interface StatusSources {
-  readonly service: Service;
-  readonly reloading: Reloader;
-  readonly reloads: ReloadStates;
+interface StatusSources extends Pick<AdminSubject, "service" | "reloading" | "reloads"> {
   readonly explain: Explain;
   /** Wall clock, in milliseconds since the epoch. */
   readonly startedAt: number;

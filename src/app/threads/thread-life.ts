@@ -20,25 +20,6 @@ const NAMES: readonly Name[] = ["keys", "assertionKeys"];
 /** All of Sallyport's own keys, in the form in which they are posted to a thread. */
 export type KeyRings = Readonly<Record<Name, KeyRing>>;
 
-function ringsOf({ keys, assertionKeys }: Readonly<Record<Name, OwnKeys>>): KeyRings {
-  return { keys: keys.ring, assertionKeys: assertionKeys.ring };
-}
-
-/**
- * Calls the listener whenever a key ring is replaced.
- *
- * @returns a function that ends the subscription.
- */
-function onKeyChange(
-  all: Readonly<Record<Name, OwnKeys>>,
-  listener: (name: Name, ring: KeyRing) => void,
-): () => void {
-  const ends = NAMES.map((name) => all[name].onChange(() => listener(name, all[name].ring)));
-  return () => {
-    for (const end of ends) end();
-  };
-}
-
 /** Sallyport's own keys in a thread, which receives them from the main thread. */
 export type ThreadKeys = Readonly<Record<Name, OwnKeys>>;
 
@@ -92,7 +73,8 @@ export class ThreadLife {
     const pulse = createPulse();
     this.#watch = new PulseWatch(pulse);
     const { memory: weights } = options.buffered;
-    const held = { rings: ringsOf(options), revoked: revocations.news(), pulse, weights };
+    const rings = { keys: options.keys.ring, assertionKeys: options.assertionKeys.ring };
+    const held = { rings, revoked: revocations.news(), pulse, weights };
     const files = { upstreams, trustedKeyFiles, logo, apiKeys };
     const own = { configuration, ...files, version, tls, ...held };
     const workerData: ThreadData = { ...own, ...placement };
@@ -100,8 +82,12 @@ export class ThreadLife {
     this.#worker = worker;
     this.#calls = new RpcClient<ThreadApi>(worker, ERROR_CODEC, LIMITS);
     expose(worker, this.#mainApi(), ERROR_CODEC);
-    const forget = onKeyChange(options, (...change) => this.#calls.notify("keys", ...change));
-    const unlisten = revocations.onChange((news) => this.#calls.notify("revoked", news));
+    const ends = [
+      ...NAMES.map((name) =>
+        options[name].onChange(() => this.#calls.notify("keys", name, options[name].ring)),
+      ),
+      revocations.onChange((news) => this.#calls.notify("revoked", news)),
+    ];
     worker.on("error", (error) => {
       log.error("a traffic thread failed", { thread: placement.index, error });
       this.#listening.reject(error);
@@ -113,8 +99,7 @@ export class ThreadLife {
       releaseThread(placement.inFlight, placement.index);
       this.#countLostLines();
       this.#backlog.clear();
-      forget();
-      unlisten();
+      for (const end of ends) end();
       state.removed();
       this.#listening.reject(new Error("the thread ended before it listened"));
       this.#calls.close();

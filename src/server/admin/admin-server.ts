@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import type { AdminResponse } from "../../core/admin-page.ts";
 import {
   type BufferedBytes,
@@ -13,6 +13,7 @@ import { adminResponse, type AdminSite, waitForResponse } from "./admin-pages.ts
 import { failure } from "./state-pages.ts";
 import { createClientErrorHandler } from "../listener/client-error.ts";
 import { useLingeringClose } from "../listener/discard-body.ts";
+import { listening } from "../listener/listening-sockets.ts";
 import { UNMETERED } from "../listener/reading/fair-reading.ts";
 import { serializePipelined } from "../listener/pipelining.ts";
 import { requestIdOf } from "../request/intake.ts";
@@ -290,8 +291,10 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     connections.get(socket)?.onRequestRead();
     refuse(error, socket);
   });
-  const { address, port } = await listening(server, options);
+  const { host, port: wanted } = options;
+  const bound = await listening(server, { host, port: wanted, backlog: BACKLOG });
   server.on("error", (error) => log.error("admin listener failed", { error }));
+  const { host: address, port } = bound;
   return { address, port, close: () => closed(server, connections) };
 }
 
@@ -389,20 +392,6 @@ function send(
 function written(answer: AdminResponse, id: number): [type: string, body: string | Buffer] {
   if (!("json" in answer)) return [answer.type, answer.body];
   return ["application/json", `${JSON.stringify({ id, ...answer.json }, undefined, 2)}\n`];
-}
-
-async function listening(
-  server: Server,
-  { host, port }: { host: string; port: number },
-): Promise<AddressInfo> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once("error", reject);
-  server.listen({ host, port, backlog: BACKLOG }, resolve);
-  await promise;
-  server.off("error", reject);
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("not listening on a port");
-  return address;
 }
 
 async function closed(server: Server, open: ReadonlyMap<Socket, AdminConnection>): Promise<void> {

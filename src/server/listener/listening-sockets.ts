@@ -66,7 +66,8 @@ async function assertAddressFree({ host, port }: Address): Promise<void> {
   await new Promise((resolve) => void alone.close(resolve));
 }
 
-function listening(server: Server, options: ListenOptions): Promise<Address> {
+/** Resolves with the address. Rejects if it is not available. */
+export function listening(server: Server, options: ListenOptions): Promise<Address> {
   const { promise, resolve, reject } = Promise.withResolvers<Address>();
   server.once("error", reject);
   server.listen(options, () => {

@@ -5,7 +5,7 @@ import type { Target } from "./target.ts";
 import type { HealthOptions, UpstreamOptions } from "./upstream-options.ts";
 import { grpcFrame, grpcMessage } from "../../core/request/grpc.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { SingleFlight } from "../../lib/async/single-flight.ts";
+import { sharedFor, SingleFlight } from "../../lib/async/single-flight.ts";
 import { firstOriginOf, originsOf } from "./target-list.ts";
 import { originOf, type TargetOrigin } from "./target-origin.ts";
 import { type AdminPage, type AdminResponse, PLAIN_TEXT } from "../../core/admin-page.ts";
@@ -104,25 +104,11 @@ export function createReachabilityCheck(
   upstreams: readonly UpstreamOptions[],
   clock: Clock,
 ): () => Promise<Reachability> {
-  const flights = new SingleFlight<Reachability>();
-  const rows = upstreams.map((upstream) => ({
-    name: upstream.name,
-    origins: originsOf(upstream),
-  }));
-  let known: Reachability = new Map();
-  let until = Number.NEGATIVE_INFINITY;
-
-  async function check(): Promise<Reachability> {
-    known = new Map(
-      await Promise.all(
-        rows.map(async ({ name, origins }) => [name, await firstOf(origins)] as const),
-      ),
-    );
-    until = clock.monotonic() + CACHE_MS;
-    return known;
-  }
-
-  return async () => (clock.monotonic() < until ? known : flights.run("check", check));
+  const rows = upstreams.map((upstream) => [upstream.name, originsOf(upstream)] as const);
+  return sharedFor(CACHE_MS, clock, async () => {
+    const states = rows.map(async ([name, origins]) => [name, await firstOf(origins)] as const);
+    return new Map(await Promise.all(states));
+  });
 }
 
 /** Returns `ok`, or why the target of an address accepts no connection. Resolves within a second, never rejects. */
