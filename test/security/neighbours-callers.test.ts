@@ -143,7 +143,7 @@ describe("5: an encrypted token", () => {
       /(?:ecrypt|Decipher)\w*\(/.test(readFileSync(join(sources, file), "utf8")),
     );
     // What a browser keeps while a person is at a provider: no token, and by direct encryption alone.
-    expect(decrypts).toEqual(["tokens/providers/sign-in-cookie.ts"]);
+    expect(decrypts).toEqual(["tokens/providers/provider-sign-ins.ts"]);
   });
 
   it("is asked about in the order of the issuers, and of no further one once one knows it", async () => {

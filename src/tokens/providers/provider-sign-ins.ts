@@ -17,18 +17,25 @@ import type { Clock } from "../../lib/clock.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import type { TokenIssuer } from "../issuer.ts";
 import { personIn } from "../verify/claims.ts";
-import { EMAIL_VERIFIED, OpenIdProvider, type ProviderSettings } from "./openid-provider.ts";
-import { openSignIn, type PendingSignIn, sealSignIn, type SealingKeys } from "./sign-in-cookie.ts";
+import {
+  EMAIL_VERIFIED,
+  OpenIdProvider,
+  type ProviderSettings,
+  type SignInSecrets,
+} from "./openid-provider.ts";
 import type { RevocationList } from "../revocation/revocation-list.ts";
+import { compactDecrypt } from "jose/jwe/compact/decrypt";
+import { CompactEncrypt } from "jose/jwe/compact/encrypt";
+import { derivedKey, type KeyRing, type SigningKeys } from "../keys/key-ring.ts";
 
-export interface SignInProvider extends ProviderSettings {
+interface SignInProvider extends ProviderSettings {
   readonly name: string;
   /** Whether a person may sign in. */
   admits(person: IdentityClaims): boolean;
   readonly check: RemoteCheckObserver;
 }
 
-export interface ProviderSignInsOptions {
+interface ProviderSignInsOptions {
   readonly providers: readonly SignInProvider[];
   readonly issuer: Pick<TokenIssuer, "issue">;
   /** The `iss` of our own tokens. */
@@ -39,6 +46,59 @@ export interface ProviderSignInsOptions {
   readonly revocations: Pick<RevocationList, "sizeOf">;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+/** What a browser keeps while a person is at a provider. */
+interface PendingSignIn extends SignInSecrets {
+  readonly provider: string;
+  /** A reload may have given the name to another provider. */
+  readonly issuer: string;
+  /** Where the person wants to go. */
+  readonly to: string;
+  /** The address to which the provider sends the browser back. */
+  readonly returnTo: string;
+}
+
+/** The keys that sign, and all that have signed. */
+type SealingKeys = Pick<SigningKeys, "signing"> & { readonly ring: KeyRing };
+
+const PURPOSE = "sign-in cookie";
+
+/** Encrypts a sign-in, as a JWE. @throws GateError `keys_unusable` if there is no usable key. */
+async function sealSignIn(
+  pending: PendingSignIn,
+  { signing }: SealingKeys,
+  nowMs: number,
+): Promise<string> {
+  if (signing === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
+  const exp = Math.floor(nowMs / 1_000) + SIGN_IN_SECONDS;
+  return new CompactEncrypt(Buffer.from(JSON.stringify({ ...pending, exp })))
+    .setProtectedHeader({ alg: "dir", enc: "A256GCM", kid: signing.kid })
+    .encrypt(derivedKey(signing.key, PURPOSE));
+}
+
+/** Decrypts a sign-in; undefined if it is not one of ours, or took too long. */
+async function openSignIn(
+  sealed: string,
+  { ring }: SealingKeys,
+  nowMs: number,
+): Promise<PendingSignIn | undefined> {
+  try {
+    const { plaintext } = await compactDecrypt(
+      sealed,
+      ({ kid }) => {
+        const own = ring.find((each) => each.kid === kid && each.key.type !== "public");
+        if (own === undefined) throw new Error("no key of ours");
+        return derivedKey(own.key, PURPOSE);
+      },
+      { keyManagementAlgorithms: ["dir"], contentEncryptionAlgorithms: ["A256GCM"] },
+    );
+    const text = Buffer.from(plaintext).toString();
+    const pending: PendingSignIn & { readonly exp: number } = JSON.parse(text);
+    return pending.exp > Math.floor(nowMs / 1_000) ? pending : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** How long a session stays ended at least, in milliseconds: the lifetime of its token may have been longer than it is now. */
