@@ -24,6 +24,7 @@ import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.t
 import { forwardedQuery, rewritePath } from "../../upstream/headers/rewrite.ts";
 import { pathWords, type Route } from "../../core/route/route.ts";
 import { bySpecificity, createRouteTable } from "../../policy/route-table.ts";
+import { fieldPairs } from "../../lib/http/header-values.ts";
 
 /** The limits of the listener that refuse a request by its size. */
 interface HeadLimits {
@@ -145,8 +146,8 @@ function headersOf(
   const { header } = configuration.tokens.assertion ?? {};
   const assertions = header === undefined ? undefined : { header, for: () => "a signed JWT" };
   const outgoing = createOutgoingHeaders(forwardingOf(configuration), assertions);
-  const sent = pairsOf(permit.request.rawHeaders);
-  const added = pairsOf(outgoing.headers(permit));
+  const sent = fieldPairs(permit.request.rawHeaders);
+  const added = fieldPairs(outgoing.headers(permit));
   const { requestHeaders, hostHeader } = permit.route;
   const kept: string[] = [];
   const removed: string[] = [];
@@ -171,12 +172,6 @@ function headersOf(
     removed,
     kept,
   };
-}
-
-function pairsOf(list: readonly string[]): [name: string, value: string][] {
-  const pairs: [string, string][] = [];
-  for (let i = 0; i + 1 < list.length; i += 2) pairs.push([list[i] ?? "", list[i + 1] ?? ""]);
-  return pairs;
 }
 
 /**

@@ -81,9 +81,30 @@ export function headerValues(rawHeaders: readonly string[], name: string): strin
   return values;
 }
 
+/** Returns the fields that pass a test. @param fields names and values, alternating. */
+export function keptFields(
+  fields: readonly string[],
+  passes: (name: string, value: string) => boolean,
+): string[] {
+  const kept: string[] = [];
+  for (let i = 0; i + 1 < fields.length; i += 2) {
+    const name = fields[i] ?? "";
+    const value = fields[i + 1] ?? "";
+    if (passes(name, value)) kept.push(name, value);
+  }
+  return kept;
+}
+
 /** Returns the fields but those of some names. @param fields names and values, alternating. @param names in lower case. */
 export function withoutFields(fields: readonly string[], names: ReadonlySet<string>): string[] {
-  return fields.filter((_, at) => !names.has(fields[at - (at % 2)]?.toLowerCase() ?? ""));
+  return keptFields(fields, (name) => !names.has(name.toLowerCase()));
+}
+
+/** @param fields names and values, alternating. */
+export function fieldPairs(fields: readonly string[]): [name: string, value: string][] {
+  const pairs: [string, string][] = [];
+  for (let i = 0; i + 1 < fields.length; i += 2) pairs.push([fields[i] ?? "", fields[i + 1] ?? ""]);
+  return pairs;
 }
 
 /** A header and the value to compare it with, prepared for many comparisons. */
@@ -108,13 +129,8 @@ class SentFields {
   #elements: ReadonlySet<string> | undefined;
 
   constructor(rawHeaders: readonly string[], folded: string) {
-    const fields: string[] = [];
-    for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-      const sent = rawHeaders[i] ?? "";
-      if (sent.length !== folded.length || foldedName(sent) !== folded) continue;
-      fields.push(sent, rawHeaders[i + 1] ?? "");
-    }
-    this.fields = fields;
+    const isOne = (sent: string) => sent.length === folded.length && foldedName(sent) === folded;
+    this.fields = keptFields(rawHeaders, isOne);
   }
 
   get elements(): ReadonlySet<string> {

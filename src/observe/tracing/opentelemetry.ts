@@ -27,7 +27,7 @@ import {
   type Tracer,
 } from "@opentelemetry/api";
 import type { Log } from "../../core/log.ts";
-import { TRACE_HEADERS } from "../../lib/http/header-values.ts";
+import { headerValues, TRACE_HEADERS } from "../../lib/http/header-values.ts";
 import type { TracingOptions, TracingSettings } from "./tracing-settings.ts";
 import type { Outcome } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
@@ -164,10 +164,7 @@ function isBackendsFault({ source, status }: Outcome): boolean {
  * tracestates (W3C Trace Context §3.3).
  */
 function valueOf(rawHeaders: readonly string[], wanted: string): string | undefined {
-  const values: string[] = [];
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]?.toLowerCase() === wanted) values.push(rawHeaders[i + 1] ?? "");
-  }
+  const values = headerValues(rawHeaders, wanted);
   if (wanted === TRACE_HEADERS[0] && values.length > 1) return undefined;
   return values.length === 0 ? undefined : values.join(",");
 }

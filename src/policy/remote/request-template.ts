@@ -1,5 +1,5 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import { foldedName } from "../../lib/http/header-values.ts";
+import { fieldPairs, foldedName } from "../../lib/http/header-values.ts";
 
 /**
  * References to values of a request, for the questions to another server about it: `${query:namespace}`,
@@ -79,9 +79,6 @@ function queryValues({ query }: GateRequest, name: string): string[] | undefined
 /** Returns the values of a header, in every spelling of the name that a backend could treat as the same. */
 function headerValues({ rawHeaders }: GateRequest, name: string): string[] {
   const wanted = foldedName(name);
-  const values: string[] = [];
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    if (foldedName(rawHeaders[i] ?? "") === wanted) values.push(rawHeaders[i + 1] ?? "");
-  }
-  return values;
+  const sent = fieldPairs(rawHeaders).filter(([name]) => foldedName(name) === wanted);
+  return sent.map(([, value]) => value);
 }

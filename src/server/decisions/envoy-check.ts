@@ -2,7 +2,7 @@ import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/p
 import { grpcFields, grpcFrame, grpcMessage, grpcStatusOf } from "../../core/request/grpc.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import { queryNames } from "../../lib/http/header-values.ts";
+import { fieldPairs, queryNames } from "../../lib/http/header-values.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Answer, Question } from "../request/gate.ts";
 import { ambiguous } from "../request/intake.ts";
@@ -238,11 +238,7 @@ function option(
 
 /** @param fields names and values, alternating. @returns them in pairs, the names in lower case. */
 function byPairs(fields: readonly string[]): [string, string][] {
-  const pairs: [string, string][] = [];
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    pairs.push([(fields[i] ?? "").toLowerCase(), fields[i + 1] ?? ""]);
-  }
-  return pairs;
+  return fieldPairs(fields).map(([name, value]) => [name.toLowerCase(), value]);
 }
 
 /** Returns the value of each name, several joined into one (RFC 9110 §5.3, RFC 9113 §8.2.3). */

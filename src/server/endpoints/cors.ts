@@ -3,20 +3,15 @@ import type { CorsFields } from "../../core/request/transfer.ts";
 import type { Endpoint } from "../request/gate.ts";
 import { GateError } from "../../core/request/errors.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
+import { headerValues } from "../../lib/http/header-values.ts";
 
 /**
  * Returns the value of a header that occurs exactly once, else undefined: of two fields, another reader could use the
  * other one.
  */
 function onlyValue(rawHeaders: readonly string[], name: string): string | undefined {
-  let found: string | undefined;
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const sent = rawHeaders[i] ?? "";
-    if (sent.length !== name.length || sent.toLowerCase() !== name) continue;
-    if (found !== undefined) return undefined;
-    found = rawHeaders[i + 1];
-  }
-  return found;
+  const [only, another] = headerValues(rawHeaders, name);
+  return another === undefined ? only : undefined;
 }
 
 export interface CorsOptions {

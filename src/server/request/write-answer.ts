@@ -3,6 +3,7 @@ import type { IncomingRequest, TrackedOutgoing } from "../../core/request/http-m
 import type { Answer } from "./gate.ts";
 import { errorRow, type GateError } from "../../core/request/errors.ts";
 import { grpcFields, grpcStatusOf, grpcTypeOf } from "../../core/request/grpc.ts";
+import { withoutFields } from "../../lib/http/header-values.ts";
 
 /** The name of this proxy in `Proxy-Status` (RFC 9209). */
 const PRODUCT = "sallyport";
@@ -136,10 +137,7 @@ export function forGrpc(answer: Answer, error: GateError, request: IncomingReque
   const { status } = errorRow(error.code);
   const headers = ["Content-Type", type, "Content-Length", "0"];
   for (const field of grpcFields(grpcStatusOf(status), error.message)) headers.push(...field);
-  for (let i = 0; i + 1 < answer.headers.length; i += 2) {
-    const [name = "", value = ""] = [answer.headers[i], answer.headers[i + 1]];
-    if (!OF_BODY.has(name.toLowerCase())) headers.push(name, value);
-  }
+  headers.push(...withoutFields(answer.headers, OF_BODY));
   return { ...answer, status: 200, headers, body: "", logged: status };
 }
 

@@ -1,6 +1,6 @@
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
-import { foldedName } from "../../lib/http/header-values.ts";
+import { foldedName, keptFields } from "../../lib/http/header-values.ts";
 import { claimValue, fieldValue } from "./identity-headers.ts";
 
 /** The data that the values of modified headers can refer to. */
@@ -156,10 +156,5 @@ function write(fields: readonly Field[], values: HeaderValues, into: string[]): 
 }
 
 function without(fields: readonly string[], names: ReadonlySet<string>): string[] {
-  const kept: string[] = [];
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i] ?? "";
-    if (!names.has(foldedName(name))) kept.push(name, fields[i + 1] ?? "");
-  }
-  return kept;
+  return keptFields(fields, (name) => !names.has(foldedName(name)));
 }

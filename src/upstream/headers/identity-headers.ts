@@ -2,6 +2,7 @@ import type { ClaimValue, Identity } from "../../core/request/identity.ts";
 import type { ClientCertificate } from "../../server/tls/client-certificate.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Assertions } from "../../tokens/assertion/assertions.ts";
+import { fieldPairs } from "../../lib/http/header-values.ts";
 
 /** The headers that carry the identity to the backend; undefined for those that are not sent. */
 export interface IdentityHeaderNames {
@@ -105,10 +106,7 @@ export function identityAnswers(
   /** All requests with a cached token share one identity. */
   const answers = new WeakMap<Identity, readonly string[]>();
   const answerFor = (identity: Identity): readonly string[] => {
-    const headers = identityHeaders(names, identity);
-    const known = new Map<string, string>();
-    for (let i = 0; i + 1 < headers.length; i += 2)
-      known.set(headers[i] ?? "", headers[i + 1] ?? "");
+    const known = new Map(fieldPairs(identityHeaders(names, identity)));
     return every.flatMap((name) => [name, known.get(name) ?? ""]);
   };
   const identityOf = ({ identity, route }: Permit): readonly string[] => {

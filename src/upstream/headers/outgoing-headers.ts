@@ -6,7 +6,13 @@ import {
   applyUnderscorePolicy,
   type UnderscoreHeaders,
 } from "../../core/request/underscore-headers.ts";
-import { foldedName, TRACE_HEADERS } from "../../lib/http/header-values.ts";
+import {
+  foldedName,
+  headerValues,
+  keptFields,
+  TRACE_HEADERS,
+  withoutFields,
+} from "../../lib/http/header-values.ts";
 import { instanceName } from "../../lib/instance-name.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import {
@@ -31,12 +37,7 @@ const TRAILERS = /(?:^|,)[ \t]*trailers[ \t]*(?:$|,)/i;
 
 /** Whether a client can read trailers, according to its `TE`. @param rawHeaders names and values, alternating. */
 export function takesTrailers(rawHeaders: readonly string[]): boolean {
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? "";
-    if (name.length !== 2 || name.toLowerCase() !== "te") continue;
-    if (TRAILERS.test(rawHeaders[i + 1] ?? "")) return true;
-  }
-  return false;
+  return headerValues(rawHeaders, "te").some((value) => TRAILERS.test(value));
 }
 
 /**
@@ -49,12 +50,10 @@ function requestTrailers(
   fields: readonly string[],
   { tokenFrom, requestHeaders }: Route,
 ): string[] {
-  const kept: string[] = [];
-  for (let i = 0; i + 1 < fields.length; i += 2) {
-    const name = fields[i] ?? "";
-    const value = fields[i + 1] ?? "";
-    if (!FORBIDDEN_TRAILERS.test(name) && isSendableValue(value)) kept.push(name, value);
-  }
+  const kept = keptFields(
+    fields,
+    (name, value) => !FORBIDDEN_TRAILERS.test(name) && isSendableValue(value),
+  );
   const others = requestHeaders === undefined ? kept : requestHeaders.untouched(kept);
   return tokenFrom === undefined ? others : withoutTokens(others, tokenFrom);
 }
@@ -179,7 +178,7 @@ class Dispositions {
         fields.push(name, value);
       }
     }
-    const passed = named === undefined ? fields : without(fields, named);
+    const passed = named === undefined ? fields : withoutFields(fields, named);
     if (this.#tokenQueries.length > 0) this.#cleanUrls(passed);
     return route.tokenFrom === undefined
       ? passed
@@ -196,13 +195,10 @@ class Dispositions {
 
   /** @returns the trailers that every client may send to the backend. */
   ordinary(fields: readonly string[]): string[] {
-    const passed: string[] = [];
-    for (let i = 0; i + 1 < fields.length; i += 2) {
-      const name = fields[i] ?? "";
-      if (this.#of(name) !== "pass" || this.#compared.has(foldedName(name))) continue;
-      passed.push(name, fields[i + 1] ?? "");
-    }
-    return passed;
+    return keptFields(
+      fields,
+      (name) => this.#of(name) === "pass" && !this.#compared.has(foldedName(name)),
+    );
   }
 
   #decide(name: string): Disposition {
@@ -291,9 +287,7 @@ function appended(list: string | undefined, element: string): string {
 /** Joins all fields of a name into one list (RFC 9110 §5.3). */
 function valueOf(rawHeaders: readonly string[], wanted: string): string | undefined {
   let found: string | undefined;
-  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
-    const value = rawHeaders[i + 1] ?? "";
-    if (rawHeaders[i]?.toLowerCase() !== wanted) continue;
+  for (const value of headerValues(rawHeaders, wanted)) {
     // An empty field adds no element (RFC 9110 §5.6.1.1).
     if (value !== "" || found === undefined) found = appended(found, value);
   }
@@ -313,14 +307,7 @@ function withOptions(named: Set<string> | undefined, value: string): Set<string>
   return all;
 }
 
-function without(headers: readonly string[], names: ReadonlySet<string>): string[] {
-  const kept: string[] = [];
-  for (let i = 0; i + 1 < headers.length; i += 2) {
-    const name = headers[i] ?? "";
-    if (!names.has(name.toLowerCase())) kept.push(name, headers[i + 1] ?? "");
-  }
-  return kept;
-}
+const REPLACED = new Set(TRACE_HEADERS);
 
 /** Replaces the trace headers if tracing is on. */
 export function tracedHeaders(
@@ -331,12 +318,7 @@ export function tracedHeaders(
   return {
     ...outgoing,
     headers(permit, retries) {
-      const before = outgoing.headers(permit, retries);
-      const fields: string[] = [];
-      for (let i = 0; i + 1 < before.length; i += 2) {
-        const name = before[i] ?? "";
-        if (!TRACE_HEADERS.includes(name.toLowerCase())) fields.push(name, before[i + 1] ?? "");
-      }
+      const fields = withoutFields(outgoing.headers(permit, retries), REPLACED);
       return [...fields, ...tracing.dispatched(permit)];
     },
   };

@@ -1,4 +1,4 @@
-import type { ClientRequest, IncomingMessage as Message } from "node:http";
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage as Message } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ProxyServer, ServerOptions } from "http-proxy-3";
@@ -18,7 +18,7 @@ import type { Target } from "../pool/target.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import type { TunnelStream, UpgradeRequest } from "../../core/request/http-message.ts";
-import { clientFields, mayEndWithTrailers } from "../headers/incoming-headers.ts";
+import { clientFields, headersOf, mayEndWithTrailers } from "../headers/incoming-headers.ts";
 import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
 import type { BufferHolder, Transfer } from "../../core/request/transfer.ts";
 
@@ -349,20 +349,8 @@ export class WebSockets {
     return sent;
   }
 
-  #handshakeHeaders(
-    permit: Permit,
-    origin: TargetOrigin,
-    retries: number,
-  ): Record<string, string | string[]> {
-    const fields = this.#settings.outgoing.headers(permit, retries);
-    const headers: Record<string, string | string[]> = Object.create(null);
-    for (let i = 0; i + 1 < fields.length; i += 2) {
-      const name = fields[i]?.toLowerCase() ?? "";
-      const value = fields[i + 1] ?? "";
-      const before = headers[name];
-      if (Array.isArray(before)) before.push(value);
-      else headers[name] = before === undefined ? value : [before, value];
-    }
+  #handshakeHeaders(permit: Permit, origin: TargetOrigin, retries: number): IncomingHttpHeaders {
+    const headers = headersOf(this.#settings.outgoing.headers(permit, retries));
     headers["host"] = backendHost(permit, origin);
     headers["connection"] = "Upgrade";
     headers["upgrade"] = "websocket";
