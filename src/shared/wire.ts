@@ -4,7 +4,7 @@
  */
 import { type Revocation, REVOCATION_FORMS, REVOCATION_KINDS } from "../core/revocation.ts";
 import type { AttemptEnd } from "../core/shared-parts.ts";
-import { isJsonObject } from "../lib/text/strict-json.ts";
+import { isJsonObject, jsonObjectIn } from "../lib/text/strict-json.ts";
 
 /** The maximum length of an event in characters; a name of a thousand characters fits. */
 const LONGEST = 16 * 1024;
@@ -28,13 +28,8 @@ export function endOf(until: number): number {
 /** Parses an event. @returns undefined for anything invalid. */
 export function readEvent(text: unknown, nowMs: number): SharedEvent | undefined {
   if (typeof text !== "string" || text.length > LONGEST) return undefined;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (!isJsonObject(value)) return undefined;
+  const value = jsonObjectIn(text);
+  if (value === undefined) return undefined;
   const attempt = attemptIn(value["attempt"]);
   if (attempt !== undefined) return { attempt };
   const revocation = revocationIn(value["revocation"], nowMs);
