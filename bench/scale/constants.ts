@@ -134,7 +134,7 @@ async function tellEvents(teller: Replica, all: readonly Replica[]): Promise<voi
 async function settleKeys({ state }: Replica): Promise<void> {
   for (let key = 0; key < KEYS; key += AT_ONCE) {
     const spent = Array.from({ length: AT_ONCE }, (_, at) => ({ key: `${key + at}`, costMs: 1 }));
-    if ((await state.settling.rates(spent)) === undefined)
+    if ((await state.settleRates(spent)) === undefined)
       throw new Error("the server cannot be used");
   }
 }

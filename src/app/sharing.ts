@@ -45,8 +45,8 @@ export function openSharing(
     attempts: shares.has("throttle") ? state : undefined,
     revoke: shares.has("revocation") ? state?.revoke : undefined,
     limits: {
-      settleRates: shares.has("rateLimits") ? state?.settling.rates : undefined,
-      settleConcurrency: shares.has("concurrency") ? state?.settling.concurrency : undefined,
+      settleRates: shares.has("rateLimits") ? state?.settleRates : undefined,
+      settleConcurrency: shares.has("concurrency") ? state?.settleConcurrency : undefined,
       rememberProof: shares.has("proofs") ? state?.rememberProof : undefined,
     },
     async begin(logins, revoking) {

@@ -30,7 +30,7 @@ export interface AttemptSharing {
 }
 
 /** The requests of one key of a rate limit since the last settlement. */
-export interface RateSpending {
+interface RateSpending {
   readonly key: string;
   /** The number of requests times the cost of one in the limit's time, in milliseconds. */
   readonly costMs: number;

@@ -4,9 +4,7 @@ import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
 import type {
   AttemptEnd,
-  RateSpending,
   RememberProof,
-  RequestsInFlight,
   SettleConcurrency,
   SettleRates,
   SharedOperation,
@@ -81,74 +79,6 @@ for i = 2, #ARGV do
 end
 return elsewhere`);
 
-interface SettlingOptions {
-  readonly keys: StateKeys;
-  /** The mark of this replica's own counts. */
-  readonly own: string;
-  readonly digest: (text: string) => string;
-  /** Returns the connection to the server; undefined while there is none. */
-  readonly commands: () => StateConnection | undefined;
-  readonly measured: <Answer>(ask: () => Promise<Answer>) => Promise<Answer>;
-}
-
-type Ask<Item> = (commands: StateConnection, items: readonly Item[]) => Promise<unknown>;
-
-/** Adds up the counts of all replicas for limits. */
-class Settling {
-  readonly #options: SettlingOptions;
-
-  constructor(options: SettlingOptions) {
-    this.#options = options;
-  }
-
-  readonly rates: SettleRates = (spendings) => this.#inPieces(spendings, this.#askRates);
-
-  readonly concurrency: SettleConcurrency = async (counts) => {
-    const elsewhere = await this.#inPieces(counts, this.#askConcurrency);
-    return elsewhere?.map((each) => (Number.isSafeInteger(each) && each > 0 ? each : 0));
-  };
-
-  readonly #askRates: Ask<RateSpending> = (commands, spendings) => {
-    const { keys, digest } = this.#options;
-    const names = spendings.map(({ key }) => keys.rate(digest(key)));
-    const costs = spendings.map(({ costMs }) => costMs.toFixed(3));
-    return commands.run(SETTLE, names, costs);
-  };
-
-  readonly #askConcurrency: Ask<RequestsInFlight> = (commands, counts) => {
-    const { keys, digest, own } = this.#options;
-    const names = counts.flatMap(({ key }) => keys.inFlight(digest(key)));
-    const requests = counts.map((each) => String(each.requests));
-    return commands.run(SETTLE_CONCURRENCY, names, [own, ...requests]);
-  };
-
-  /**
-   * Asks in batches.
-   *
-   * @returns a number for each item, in the same order; undefined if the server gives no valid answer.
-   */
-  async #inPieces<Item>(
-    items: readonly Item[],
-    ask: Ask<Item>,
-  ): Promise<readonly number[] | undefined> {
-    const { commands: connected, measured } = this.#options;
-    const numbers: number[] = [];
-    for (let start = 0; start < items.length; start += AT_ONCE) {
-      const commands = connected();
-      if (commands === undefined) return undefined;
-      const some = items.slice(start, start + AT_ONCE);
-      try {
-        numbers.push(...textsOf(await measured(() => ask(commands, some))).map(Number));
-      } catch {
-        return undefined;
-      }
-      // With the wrong number of results, some would be assigned to the wrong keys.
-      if (numbers.length !== start + some.length) return undefined;
-    }
-    return numbers;
-  }
-}
-
 export interface SharedStateOptions {
   readonly place: StatePlace;
   readonly prefix: string;
@@ -177,8 +107,8 @@ export class SharedState {
   readonly #outbox: Outbox;
   readonly #closing = new AbortController();
   readonly #feed: StateFeed;
-  /** Adds up the counts of all replicas for limits. */
-  readonly settling: Settling;
+  /** The mark of this replica's own counts. */
+  readonly #own = randomBytes(9).toString("base64url");
   /** Defined while the server can be used. */
   #commands: StateConnection | undefined;
   /** The server of the last session that began. */
@@ -193,17 +123,9 @@ export class SharedState {
     const { password = "" } = place.server;
     this.#secret = Buffer.from(hash("sha256", `sallyport\0${prefix}\0${password}`, "hex"), "hex");
     this.#outage = new Outage(options.clock);
-    const own = randomBytes(9).toString("base64url");
-    this.#outbox = new Outbox(this.#keys, own);
-    this.settling = new Settling({
-      own,
-      keys: this.#keys,
-      digest: this.digest,
-      commands: () => this.#commands,
-      measured: (ask) => this.#measured("settle", ask),
-    });
+    this.#outbox = new Outbox(this.#keys, this.#own);
     this.#feed = new StateFeed({
-      own,
+      own: this.#own,
       keys: this.#keys,
       clock: options.clock,
       measured: (operation, ask) => this.#measured(operation, ask),
@@ -268,6 +190,50 @@ export class SharedState {
     const isNew = asked.then((answer) => answer !== null).catch(() => undefined);
     return withTimeout(isNew, this.#options.timeout, undefined);
   };
+
+  /** Adds up the spending of all replicas. */
+  readonly settleRates: SettleRates = (spendings) =>
+    this.#inPieces(spendings, (commands, some) => {
+      const names = some.map(({ key }) => this.#keys.rate(this.digest(key)));
+      const costs = some.map(({ costMs }) => costMs.toFixed(3));
+      return commands.run(SETTLE, names, costs);
+    });
+
+  /** Adds up the requests in flight of all replicas. */
+  readonly settleConcurrency: SettleConcurrency = async (counts) => {
+    const elsewhere = await this.#inPieces(counts, (commands, some) => {
+      const names = some.flatMap(({ key }) => this.#keys.inFlight(this.digest(key)));
+      const requests = some.map((each) => String(each.requests));
+      return commands.run(SETTLE_CONCURRENCY, names, [this.#own, ...requests]);
+    });
+    return elsewhere?.map((each) => (Number.isSafeInteger(each) && each > 0 ? each : 0));
+  };
+
+  /**
+   * Asks in batches.
+   *
+   * @returns a number for each item, in the same order; undefined if the server gives no valid answer.
+   */
+  async #inPieces<Item>(
+    items: readonly Item[],
+    ask: (commands: StateConnection, some: readonly Item[]) => Promise<unknown>,
+  ): Promise<readonly number[] | undefined> {
+    const numbers: number[] = [];
+    for (let start = 0; start < items.length; start += AT_ONCE) {
+      const commands = this.#commands;
+      if (commands === undefined) return undefined;
+      const some = items.slice(start, start + AT_ONCE);
+      try {
+        const answer = await this.#measured("settle", () => ask(commands, some));
+        numbers.push(...textsOf(answer).map(Number));
+      } catch {
+        return undefined;
+      }
+      // With the wrong number of results, some would be assigned to the wrong keys.
+      if (numbers.length !== start + some.length) return undefined;
+    }
+    return numbers;
+  }
 
   async close(): Promise<void> {
     // Publishes what is still in the outbox.

@@ -98,8 +98,8 @@ export async function expectHarmlessState(
   const began = performance.now();
   const revocation = { kind: "token", name: "a", until: Date.now() + 60_000 } as const;
   expect(await state.revoke([revocation])).toBe(false);
-  expect(await state.settling.rates([{ key: "a", costMs: 1 }])).toBeUndefined();
-  expect(await state.settling.concurrency([{ key: "a", requests: 1 }])).toBeUndefined();
+  expect(await state.settleRates([{ key: "a", costMs: 1 }])).toBeUndefined();
+  expect(await state.settleConcurrency([{ key: "a", requests: 1 }])).toBeUndefined();
   expect(performance.now() - began).toBeLessThan(1_000);
   await until(() => log.lines.some(({ level }) => level === "warn"), 15_000);
   await warned();
