@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { ListenOptions, Socket } from "node:net";
-import { FirstBytes } from "../../src/lib/http/first-bytes.ts";
+import { acceptByFirstBytes } from "../../src/lib/http/first-bytes.ts";
 import { createServer } from "../../src/lib/http/node-http.ts";
 import { nodeHttp2 } from "../../src/lib/http/node-http2.ts";
 import type { Arrival } from "./check-result.ts";
@@ -60,7 +60,7 @@ export async function startRecordingBackend(where: ListenOptions): Promise<Recor
   const recorded: Recorded = { arrivals: [], unreadable: 0, used: false };
   const server = serverOfHttp1(recorded);
   const http2 = serverOfHttp2(recorded);
-  new FirstBytes(server, {
+  acceptByFirstBytes(server, {
     offered: () => true,
     headerMs: () => FIRST_BYTES_MS,
     accept: (socket) => void http2.emit("connection", socket),

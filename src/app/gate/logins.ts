@@ -33,34 +33,23 @@ import { usersFilesIn } from "../from-files.ts";
 import type { NamedStore } from "../readiness.ts";
 import type { ReloadState, ReloadStates } from "../reload/reload-states.ts";
 
-/** Detects users who were removed or disabled, and therefore can no longer log in. */
-class DepartedUsers {
-  readonly #tell: (names: readonly string[], atStart: boolean) => void;
-  #stores: (() => readonly OpenUserStore[]) | undefined;
-  #known: ReadonlySet<string> | undefined;
-
-  /** @param tell called with the users who were removed or disabled; at start, with those who are disabled. */
-  constructor(tell: (names: readonly string[], atStart: boolean) => void) {
-    this.#tell = tell;
-  }
-
-  /** Sets the stores, once all of them are open. */
-  begin(stores: () => readonly OpenUserStore[]): void {
-    this.#stores = stores;
-    this.look();
-  }
-
-  /** Compares the users of all stores with the previous ones. Call it whenever a store has changed. */
-  readonly look = (): void => {
-    if (this.#stores === undefined) return;
-    const users = this.#stores().flatMap((store) => [...(store.users?.() ?? [])]);
+/**
+ * Returns a function that compares the users of all stores with those of its last call, to detect users who were removed
+ * or disabled, and therefore can no longer log in.
+ *
+ * @param tell called with these users; at start, with those who are disabled.
+ */
+function departures(tell: LoginsOptions["departed"]): (stores: readonly OpenUserStore[]) => void {
+  let known: ReadonlySet<string> | undefined;
+  return (stores) => {
+    const users = stores.flatMap((store) => [...(store.users?.() ?? [])]);
     const namesOf = (disabled: boolean): Set<string> =>
       new Set(users.filter((user) => user.disabled === disabled).map(({ name }) => name));
     const active = namesOf(false);
-    const atStart = this.#known === undefined;
-    const departed = [...(this.#known ?? namesOf(true))].filter((name) => !active.has(name));
-    this.#known = active;
-    if (departed.length > 0) this.#tell(departed, atStart);
+    const atStart = known === undefined;
+    const departed = [...(known ?? namesOf(true))].filter((name) => !active.has(name));
+    known = active;
+    if (departed.length > 0) tell(departed, atStart);
   };
 }
 
@@ -131,10 +120,12 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
   const turns = new KeyedSemaphore(hashingLimits.queue);
   const hashing = new HashingPool(hashingLimits);
   const queues = { throttle, turns, hashing };
-  const departed = new DepartedUsers(options.departed);
-  const opening = { ...options, usersChanged: departed.look };
+  const departedFrom = departures(options.departed);
+  let look = (): void => undefined;
+  const opening = { ...options, usersChanged: () => look() };
   let parts = await openParts(opening, queues, undefined);
-  departed.begin(() => parts.stores.value.value.map(({ store }) => store));
+  look = () => departedFrom(parts.stores.value.value.map(({ store }) => store));
+  look();
 
   return {
     service: serviceOf(() => parts),
@@ -149,7 +140,7 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
           hashing.change(changed.login.hashing);
           if (next.stores !== before.stores) void before.stores.value.retire();
           else await reloadAll(next.stores.value.value, usersFilesIn(files));
-          departed.look();
+          look();
         },
         rollback() {
           if (next.stores !== before.stores) void next.stores.value.retire();

@@ -60,7 +60,7 @@ function remember({ written, configuration, followed, effective, files }: Snapsh
 /** Reloads the configuration whenever its file changes, or one of the files that it names. */
 export class Reloader {
   readonly #options: Omit<ReloadOptions, "start">;
-  readonly #following: FollowedFiles;
+  readonly #follow: ReturnType<typeof filesFollower>;
   readonly #start: Remembered;
   #last: Remembered;
   #hash: number | undefined;
@@ -81,11 +81,11 @@ export class Reloader {
     this.#options = options;
     this.#start = remember(start);
     this.#last = this.#start;
-    this.#following = new FollowedFiles(() => {
+    this.#follow = filesFollower(() => {
       clearTimeout(this.#settling);
       this.#settling = setTimeout(() => void this.now(CHANGED_FILE), SETTLE_MS).unref();
     });
-    this.#following.follow(start.followed);
+    this.#follow(start.followed);
   }
 
   /**
@@ -121,7 +121,7 @@ export class Reloader {
   close(): void {
     this.#closed = true;
     this.#clearTimers();
-    this.#following.close();
+    this.#follow(new Map());
   }
 
   #again(by: string): Promise<ReloadResult> {
@@ -156,7 +156,7 @@ export class Reloader {
     this.#last = latest;
     this.#hash = undefined;
     this.#loggedError = undefined;
-    if (!this.#closed) this.#following.follow(latest.followed);
+    if (!this.#closed) this.#follow(latest.followed);
     reloaded([]);
     // After the report, so that this reload counts as later than the failure that it ends.
     if (changed.length + files.length > 0) this.#latest = { at: Date.now(), before, files };
@@ -190,39 +190,29 @@ export class Reloader {
   }
 }
 
-/** Watches the files from which the configuration in force was read. */
-class FollowedFiles {
-  readonly #followed = new Map<string, FollowedFile>();
-  readonly #changed: () => void;
-
-  /** @param changed called when a file has changed, disappeared, or reappeared. */
-  constructor(changed: () => void) {
-    this.#changed = changed;
-  }
-
-  /**
-   * Watches exactly these files. Files that are already watched stay so. If a new file has changed since it was read,
-   * this is reported, so that no change is lost.
-   *
-   * @param files the files with the fingerprints of the contents that were read; undefined for a file that could not be
-   * read.
-   */
-  follow(files: ReadonlyMap<string, string | undefined>): void {
-    for (const [file, followed] of this.#followed) {
+/**
+ * Watches the files from which the configuration in force was read.
+ *
+ * @param changed called when a file has changed, disappeared, or reappeared.
+ * @returns a function that watches exactly these files, given with the fingerprints of the contents that were read;
+ * undefined for a file that could not be read. Files that are already watched stay so. If a new file has changed since it
+ * was read, this is reported, so that no change is lost.
+ */
+function filesFollower(
+  changed: () => void,
+): (files: ReadonlyMap<string, string | undefined>) => void {
+  const followed = new Map<string, FollowedFile>();
+  return (files) => {
+    for (const [file, before] of followed) {
       if (files.has(file)) continue;
-      followed.close();
-      this.#followed.delete(file);
+      before.close();
+      followed.delete(file);
     }
-    const watching = { onChange: this.#changed, onUnreadable: this.#changed };
+    const watching = { onChange: changed, onUnreadable: changed };
     for (const [file, print] of files) {
-      if (!this.#followed.has(file)) this.#followed.set(file, followFile(file, print, watching));
+      if (!followed.has(file)) followed.set(file, followFile(file, print, watching));
     }
-  }
-
-  close(): void {
-    for (const followed of this.#followed.values()) followed.close();
-    this.#followed.clear();
-  }
+  };
 }
 
 /**

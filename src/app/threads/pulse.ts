@@ -17,20 +17,9 @@ export function beat(pulse: SharedPulse): void {
   setInterval(() => Atomics.add(beats, 0, 1), BEAT_MS).unref();
 }
 
-/** Watches the heartbeat of another thread. */
-export class PulseWatch {
-  readonly #beats: Int32Array<SharedArrayBuffer>;
-  #seen = 0;
-
-  constructor(pulse: SharedPulse) {
-    this.#beats = new Int32Array(pulse);
-  }
-
-  /** Reports whether the thread has beaten since the last call. */
-  hasBeaten(): boolean {
-    const beats = Atomics.load(this.#beats, 0);
-    const moved = beats !== this.#seen;
-    this.#seen = beats;
-    return moved;
-  }
+/** Watches the heartbeat of another thread. @returns a function that reports whether it has beaten since the last call. */
+export function watchPulse(pulse: SharedPulse): () => boolean {
+  const beats = new Int32Array(pulse);
+  let seen = 0;
+  return () => seen !== (seen = Atomics.load(beats, 0));
 }

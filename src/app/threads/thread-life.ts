@@ -6,7 +6,7 @@ import { expose, NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
 import { workerFile } from "../../lib/async/worker-file.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { LogBacklog } from "./log-backlog.ts";
-import { createPulse, PulseWatch } from "./pulse.ts";
+import { createPulse, watchPulse } from "./pulse.ts";
 import type { ReloadState } from "../reload/reload-states.ts";
 import type { MainApi, ThreadApi, ThreadData, ThreadPlacement } from "./thread.ts";
 import type { TrafficChange, TrafficOptions } from "../traffic.ts";
@@ -45,6 +45,8 @@ export class ThreadLife {
   terminated = false;
   /** Whether the worker has terminated. */
   hasExited = false;
+  /** Reports whether its event loop has turned since the last call. */
+  readonly turned: () => boolean;
   #listens = false;
   /** The state of the trusted issuers as last reported. */
   #issuers: readonly IssuerState[] = [];
@@ -53,7 +55,6 @@ export class ThreadLife {
   readonly #sink: LogSink;
   readonly #backlog: LogBacklog;
   readonly #state: ReloadState;
-  readonly #watch: PulseWatch;
   readonly #listening = Promise.withResolvers<{ address: string; port: number }>();
   readonly #exited = Promise.withResolvers<void>();
   readonly #calls: RpcClient<ThreadApi>;
@@ -71,7 +72,7 @@ export class ThreadLife {
     this.#backlog = new LogBacklog(placement.backlog, placement.index, MAX_WAITING);
     this.#state = state;
     const pulse = createPulse();
-    this.#watch = new PulseWatch(pulse);
+    this.turned = watchPulse(pulse);
     const { memory: weights } = options.buffered;
     const rings = { keys: options.keys.ring, assertionKeys: options.assertionKeys.ring };
     const held = { rings, revoked: revocations.news(), pulse, weights };
@@ -127,11 +128,6 @@ export class ThreadLife {
   /** All trusted issuers as last reported; empty for a thread that does not serve. */
   get issuers(): readonly IssuerState[] {
     return this.serves ? this.#issuers : [];
-  }
-
-  /** Reports whether its event loop has turned since the last call. */
-  turned(): boolean {
-    return this.#watch.hasBeaten();
   }
 
   /**

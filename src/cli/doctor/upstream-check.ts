@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { upstreamsOf } from "../../app/from-files.ts";
 import { remoteFailure } from "../../lib/text/error-code.ts";
-import { HealthCheck } from "../../upstream/pool/health-check.ts";
+import { healthFaultOf } from "../../upstream/pool/health-check.ts";
 import { createTarget } from "../../upstream/pool/target.ts";
 import { originAt, originOf, type TargetOrigin } from "../../upstream/pool/target-origin.ts";
 import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
@@ -65,7 +65,7 @@ async function checkOrigin(
   if (health === undefined || findings.some(({ result }) => result === "bad")) return findings;
   const connectMs = timeouts.connect;
   const target = createTarget({ address: label, origin, protocol, connections: 1, connectMs });
-  const fault = await new HealthCheck(health).faultOf(target);
+  const fault = await healthFaultOf(target, health);
   await target.pool.close();
   const hint = "check the backend, health.path and health.status";
   const last = fault === undefined ? good(`${label}: is healthy`) : bad(`${label}: ${fault}`, hint);

@@ -1,32 +1,29 @@
-/** Runs a task some time after it was requested, and never concurrently with itself. */
-export class PacedTask {
-  readonly #everyMs: number;
-  readonly #task: () => Promise<boolean>;
-  #timer: NodeJS.Timeout | undefined;
-  #running = false;
+/**
+ * Runs a task some time after it was requested, and never concurrently with itself.
+ *
+ * @param everyMs the time from the first request, or from the end of a run, to the next run.
+ * @param task resolves to whether there is more to do. Must not reject.
+ * @returns a function that requests a run. It has no effect during a run: the task itself returns whether there is more
+ * to do.
+ */
+export function pacedTask(everyMs: number, task: () => Promise<boolean>): () => void {
+  let timer: NodeJS.Timeout | undefined;
+  let running = false;
 
-  /**
-   * @param everyMs the time from the first request, or from the end of a run, to the next run.
-   * @param task resolves to whether there is more to do. Must not reject.
-   */
-  constructor(everyMs: number, task: () => Promise<boolean>) {
-    this.#everyMs = everyMs;
-    this.#task = task;
+  function request(): void {
+    if (running) return;
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      void run();
+    }, everyMs).unref();
   }
 
-  /** Requests a run. Has no effect during a run: the task itself returns whether there is more to do. */
-  request(): void {
-    if (this.#timer !== undefined || this.#running) return;
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      void this.#run();
-    }, this.#everyMs).unref();
+  async function run(): Promise<void> {
+    running = true;
+    const goesOn = await task();
+    running = false;
+    if (goesOn) request();
   }
 
-  async #run(): Promise<void> {
-    this.#running = true;
-    const goesOn = await this.#task();
-    this.#running = false;
-    if (goesOn) this.request();
-  }
+  return request;
 }

@@ -28,39 +28,37 @@ function onEachPoll(poll: () => void): { close(): void } {
   };
 }
 
-/** Detects, without reading them, that files were replaced or have a different time or size. */
-class FilePoller {
-  readonly #paths: () => readonly string[];
-  #stamp = "";
-  #polls = 0;
-  #polling: Promise<void> | undefined;
+/**
+ * Detects, without reading them, that files were replaced or have a different time or size.
+ *
+ * @param paths returns the files to poll. The result may differ from call to call.
+ */
+function createPoller(paths: () => readonly string[]) {
+  let stamp = "";
+  let polls = 0;
+  let polling: Promise<void> | undefined;
 
-  /** @param paths returns the files to poll. The result may differ from call to call. */
-  constructor(paths: () => readonly string[]) {
-    this.#paths = paths;
+  async function pollOnce(changed: () => void): Promise<void> {
+    polls += 1;
+    if (polls % POLLS_PER_CHANGE === 0 || (await stampOf(paths())) !== stamp) changed();
   }
 
-  /**
-   * Records the current state. Call it before you read the files, so that the next poll detects changes made
-   * meanwhile. Never rejects.
-   */
-  async begin(): Promise<void> {
-    this.#stamp = await stampOf(this.#paths());
-  }
-
-  /**
-   * Calls `changed` if the files have changed, and in every sixth poll in any case. Does nothing while the last poll
-   * still waits for the file system.
-   */
-  poll(changed: () => void): void {
-    this.#polling ??= this.#poll(changed).finally(() => (this.#polling = undefined));
-  }
-
-  async #poll(changed: () => void): Promise<void> {
-    this.#polls += 1;
-    const isDue = this.#polls % POLLS_PER_CHANGE === 0;
-    if (isDue || (await stampOf(this.#paths())) !== this.#stamp) changed();
-  }
+  return {
+    /**
+     * Records the current state. Call it before you read the files, so that the next poll detects changes made
+     * meanwhile. Never rejects.
+     */
+    async begin(): Promise<void> {
+      stamp = await stampOf(paths());
+    },
+    /**
+     * Calls `changed` if the files have changed, and in every sixth poll in any case. Does nothing while the last poll
+     * still waits for the file system.
+     */
+    poll(changed: () => void): void {
+      polling ??= pollOnce(changed).finally(() => (polling = undefined));
+    },
+  };
 }
 
 /** Returns a text that differs for different files and for different states of a file. Follows links. */
@@ -98,7 +96,7 @@ export function watchDirectory(
   files: () => readonly string[],
 ): { close(): void } {
   let closed = false;
-  const poller = new FilePoller(() => [directory, ...files()]);
+  const poller = createPoller(() => [directory, ...files()]);
   let checking = Promise.resolve();
   let settling: NodeJS.Timeout | undefined;
   let inside: FSWatcher | undefined;

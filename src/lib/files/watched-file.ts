@@ -8,37 +8,31 @@ const FRESH_MS = 10_000;
 const LARGEST = 262_144;
 
 /**
- * A small file that may change, such as a token that Kubernetes rotates or the certificate of an authority. It is
- * read when its content is requested and the last read is more than ten seconds ago. If it cannot be read, the last
- * content stays.
+ * Returns a function that returns the text of a small file that may change, such as a token that Kubernetes rotates or
+ * the certificate of an authority. It is read when its content is requested and the last read is more than ten seconds
+ * ago. If it cannot be read, the last content stays; if it could never be read, the function rejects with the error of
+ * `readRegularFile`.
  */
-export class RereadFile {
-  readonly #path: string;
-  #text: string | undefined;
-  #readAt = -Infinity;
-  #reading: Promise<string> | undefined;
+export function rereadFile(path: string): () => string | Promise<string> {
+  let known: string | undefined;
+  let readAt = -Infinity;
+  let reading: Promise<string> | undefined;
 
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  /** Returns the content as text. Rejects with the error of `readRegularFile` if the file could never be read. */
-  text(): string | Promise<string> {
-    if (this.#text !== undefined && performance.now() - this.#readAt < FRESH_MS) return this.#text;
-    this.#reading ??= this.#read().finally(() => (this.#reading = undefined));
-    return this.#reading;
-  }
-
-  async #read(): Promise<string> {
+  async function read(): Promise<string> {
     try {
-      const { text } = await readRegularFile(this.#path, LARGEST);
-      this.#text = text;
+      known = (await readRegularFile(path, LARGEST)).text;
     } catch (error) {
-      if (this.#text === undefined) throw error;
+      if (known === undefined) throw error;
     }
-    this.#readAt = performance.now();
-    return this.#text;
+    readAt = performance.now();
+    return known;
   }
+
+  return () => {
+    if (known !== undefined && performance.now() - readAt < FRESH_MS) return known;
+    reading ??= read().finally(() => (reading = undefined));
+    return reading;
+  };
 }
 
 /** Neither function may throw. */

@@ -18,35 +18,32 @@ interface PriorKnowledge {
  * Accepts HTTP/2 with prior knowledge over plain HTTP (RFC 9113 §3.3). The first bytes of a connection distinguish it
  * from HTTP/1.1. They are left in the socket for the listener that takes the connection. Create it before anything
  * else replaces the `connection` listeners of the server.
+ *
+ * @returns a function that closes the connections whose protocol is not known yet.
  */
-export class FirstBytes {
-  readonly #waiting = new Set<Socket>();
-
-  constructor(server: Server, options: PriorKnowledge) {
-    const acceptHttp1 = takeListeners(server, "connection");
-    server.on("connection", (socket: Socket) => {
-      if (!options.offered()) {
-        acceptHttp1(socket);
-        return;
-      }
-      this.#waiting.add(socket);
-      const late = (): void => {
-        socket.on("error", () => socket.destroy());
-        server.emit("clientError", { code: "ERR_HTTP_REQUEST_TIMEOUT" }, socket);
-      };
-      readFirstBytes(socket, options.headerMs(), (found) => {
-        this.#waiting.delete(socket);
-        if (found === "http2") options.accept(socket);
-        else if (found === "http1") acceptHttp1(socket);
-        else if (found === "late") late();
-      });
+export function acceptByFirstBytes(server: Server, options: PriorKnowledge): () => void {
+  const waiting = new Set<Socket>();
+  const acceptHttp1 = takeListeners(server, "connection");
+  server.on("connection", (socket: Socket) => {
+    if (!options.offered()) {
+      acceptHttp1(socket);
+      return;
+    }
+    waiting.add(socket);
+    const late = (): void => {
+      socket.on("error", () => socket.destroy());
+      server.emit("clientError", { code: "ERR_HTTP_REQUEST_TIMEOUT" }, socket);
+    };
+    readFirstBytes(socket, options.headerMs(), (found) => {
+      waiting.delete(socket);
+      if (found === "http2") options.accept(socket);
+      else if (found === "http1") acceptHttp1(socket);
+      else if (found === "late") late();
     });
-  }
-
-  /** Closes the connections whose protocol is not known yet. */
-  closeWaiting(): void {
-    for (const socket of this.#waiting) socket.destroy();
-  }
+  });
+  return () => {
+    for (const socket of waiting) socket.destroy();
+  };
 }
 
 type Found = "http1" | "http2" | "late" | "gone";

@@ -1,5 +1,5 @@
 import type { Agent } from "node:http";
-import { RereadFile } from "../files/watched-file.ts";
+import { rereadFile } from "../files/watched-file.ts";
 import {
   askRemote,
   remoteAgent,
@@ -21,16 +21,16 @@ export interface RemoteClientOptions {
 /** Sends requests to servers that are configured, not to those that a client names. */
 export class RemoteClient {
   readonly #options: RemoteClientOptions;
-  readonly #authorities: RereadFile | undefined;
-  readonly #token: RereadFile | undefined;
+  readonly #authorities: ReturnType<typeof rereadFile> | undefined;
+  readonly #token: ReturnType<typeof rereadFile> | undefined;
   readonly #agents = new Map<boolean, Agent>();
   #trusted: string | undefined;
 
   constructor(options: RemoteClientOptions) {
     this.#options = options;
     const { caFile, tokenFile } = options;
-    this.#authorities = caFile === undefined ? undefined : new RereadFile(caFile);
-    this.#token = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
+    this.#authorities = caFile === undefined ? undefined : rereadFile(caFile);
+    this.#token = tokenFile === undefined ? undefined : rereadFile(tokenFile);
   }
 
   /**
@@ -46,7 +46,7 @@ export class RemoteClient {
 
   /** Posts a text of JSON, with the token if there is one. */
   async postJson(url: string, body: string, signal: AbortSignal): Promise<RemoteAnswer> {
-    const token = await this.#token?.text();
+    const token = await this.#token?.();
     const headers = {
       accept: "application/json",
       "content-type": "application/json",
@@ -61,7 +61,7 @@ export class RemoteClient {
   }
 
   async #agentFor(secure: boolean): Promise<Agent> {
-    const authorities = secure ? await this.#authorities?.text() : undefined;
+    const authorities = secure ? await this.#authorities?.() : undefined;
     if (authorities !== this.#trusted && secure) {
       this.close();
       this.#trusted = authorities;

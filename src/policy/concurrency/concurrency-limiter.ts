@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { SettleConcurrency } from "../../core/shared-parts.ts";
-import { PacedTask } from "../../lib/async/paced-task.ts";
+import { pacedTask } from "../../lib/async/paced-task.ts";
 import { type SharedCounts, type Slots, ThreadCounts } from "../../lib/async/shared-counts.ts";
 
 /** How often changes are settled with other replicas, in milliseconds. */
@@ -32,7 +32,7 @@ class ConcurrencySettling {
   readonly #settled = new Map<string, Settled>();
   #changed = new Set<string>();
   #round = 0;
-  readonly #runs = new PacedTask(SETTLE_EVERY_MS, () => this.#run());
+  readonly #requestRun = pacedTask(SETTLE_EVERY_MS, () => this.#run());
 
   constructor(settle: SettleConcurrency, inFlight: Pick<InFlight, "count">) {
     this.#settle = settle;
@@ -49,7 +49,7 @@ class ConcurrencySettling {
     const names = this.#changed.size + this.#settled.size;
     if (names >= MOST_NAMES && !this.#settled.has(name)) return;
     this.#changed.add(name);
-    this.#runs.request();
+    this.#requestRun();
   }
 
   /** Runs one round. Returns whether there is more to settle. */

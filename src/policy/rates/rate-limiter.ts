@@ -2,7 +2,7 @@ import { hash, randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { SettleRates } from "../../core/shared-parts.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { PacedTask } from "../../lib/async/paced-task.ts";
+import { pacedTask } from "../../lib/async/paced-task.ts";
 import { withLock } from "../../lib/async/shared-counts.ts";
 
 /**
@@ -47,50 +47,39 @@ const SETTLE_EVERY_MS = 100;
 /** The maximum number of keys that wait for settlement. The spending of further keys counts only in this process. */
 const MOST_KEYS = 50_000;
 
-/** Settles local spending with other replicas, at most ten times a second. Requests do not wait for it. */
-class RateSettling {
-  readonly #settle: SettleRates;
-  readonly #costMs: number;
-  readonly #settled: (key: string, behindMs: number) => void;
+/**
+ * Settles local spending with other replicas, at most ten times a second. Requests do not wait for it.
+ *
+ * @param costMs the cost of one request in the limit's time, in milliseconds.
+ * @param settled receives the milliseconds until the spending of all replicas on a key is paid back.
+ * @returns a function that counts a request of a key.
+ */
+function settleSpending(
+  settle: SettleRates,
+  costMs: number,
+  settled: (key: string, behindMs: number) => void,
+): (key: string) => void {
   /** Requests since the last settlement, by key. */
-  #spent = new Map<string, number>();
-  readonly #runs = new PacedTask(SETTLE_EVERY_MS, () => this.#run());
-
-  /**
-   * @param costMs the cost of one request in the limit's time, in milliseconds.
-   * @param settled receives the milliseconds until the spending of all replicas on a key is paid back.
-   */
-  constructor(
-    settle: SettleRates,
-    costMs: number,
-    settled: (key: string, behindMs: number) => void,
-  ) {
-    this.#settle = settle;
-    this.#costMs = costMs;
-    this.#settled = settled;
-  }
-
-  spend(key: string): void {
-    const spent = this.#spent.get(key);
-    if (spent === undefined && this.#spent.size >= MOST_KEYS) return;
-    this.#spent.set(key, (spent ?? 0) + 1);
-    this.#runs.request();
-  }
-
-  /** Runs one settlement. Returns whether more was spent meanwhile. */
-  async #run(): Promise<boolean> {
-    const spent = [...this.#spent];
-    this.#spent = new Map();
-    const spendings = spent.map(([key, requests]) => ({ key, costMs: requests * this.#costMs }));
+  let since = new Map<string, number>();
+  const requestRun = pacedTask(SETTLE_EVERY_MS, async () => {
+    const spent = [...since];
+    since = new Map();
+    const spendings = spent.map(([key, requests]) => ({ key, costMs: requests * costMs }));
     // Spending that cannot be settled counts only here.
-    const behind = await this.#settle(spendings).catch(() => undefined);
+    const behind = await settle(spendings).catch(() => undefined);
     for (const [place, [key]] of spent.entries()) {
       const behindMs = behind?.[place];
       if (behindMs === undefined || !(behindMs >= 0)) continue;
-      this.#settled(key, behindMs + (this.#spent.get(key) ?? 0) * this.#costMs);
+      settled(key, behindMs + (since.get(key) ?? 0) * costMs);
     }
-    return this.#spent.size > 0;
-  }
+    return since.size > 0;
+  });
+  return (key) => {
+    const spent = since.get(key);
+    if (spent === undefined && since.size >= MOST_KEYS) return;
+    since.set(key, (spent ?? 0) + 1);
+    requestRun();
+  };
 }
 
 /**
@@ -309,7 +298,7 @@ export class RateLimit {
   readonly #times: ArrivalTimes;
   readonly #intervalMs: number;
   readonly #burstMs: number;
-  readonly #settling: RateSettling | undefined;
+  readonly #spend: ((key: string) => void) | undefined;
 
   /**
    * @param times the arrival times of the keys, in this thread or over all threads of the process.
@@ -326,9 +315,9 @@ export class RateLimit {
     this.#intervalMs = intervalMs;
     this.#burstMs = (burst - 1) * intervalMs;
     const mostMs = MOST_BURSTS * burst * intervalMs;
-    this.#settling =
+    this.#spend =
       settle &&
-      new RateSettling(settle, intervalMs, (key, aheadMs) =>
+      settleSpending(settle, intervalMs, (key, aheadMs) =>
         times.raise(key, Math.min(aheadMs, mostMs)),
       );
   }
@@ -340,7 +329,7 @@ export class RateLimit {
     const aheadMs = this.#times.take(key, intervalMs, this.#burstMs);
     const waitMs = aheadMs - this.#burstMs;
     if (waitMs > ROUNDING_MS) return { allowed: false, remaining: 0, waitMs };
-    this.#settling?.spend(key);
+    this.#spend?.(key);
     const remaining = Math.floor(this.burst - 1 - aheadMs / intervalMs + ROUNDING_MS);
     return { allowed: true, remaining: Math.max(0, remaining), waitMs: aheadMs + intervalMs };
   }

@@ -13,7 +13,7 @@ import { cut, refuseUnderWay, type RequestUnderWay } from "../request/cut-reques
 import { lingeringClose, useLingeringClose } from "./discard-body.ts";
 import { type ListeningSockets, listenOn } from "./listening-sockets.ts";
 import { Http2Connections } from "../http2/http2-connection.ts";
-import { FirstBytes } from "../../lib/http/first-bytes.ts";
+import { acceptByFirstBytes } from "../../lib/http/first-bytes.ts";
 import { createHttpServer, HIGH_WATER_MARK } from "./create-server.ts";
 import type { ListenChanges, ListenOptions } from "./listen-options.ts";
 import { refuseWrongCertificate, renewContext, type ServerTls } from "../tls/tls-listener.ts";
@@ -47,8 +47,11 @@ export class Listener {
   readonly #server: Server;
   readonly #http2: Http2Connections;
   readonly #options: ListenOptions;
-  /** Undefined over TLS, where clients choose HTTP/2 by ALPN instead of beginning with it. */
-  readonly #firstBytes: FirstBytes | undefined;
+  /**
+   * Closes the connections whose protocol is not known yet. Undefined over TLS, where clients choose HTTP/2 by ALPN
+   * instead of beginning with it.
+   */
+  readonly #closeWaiting: (() => void) | undefined;
   readonly #connections: OpenConnections;
   /** Node's own listeners of an accepted connection. */
   readonly #begin: (socket: Socket) => void;
@@ -60,7 +63,7 @@ export class Listener {
     this.#options = options;
     const { tls } = options;
     if (tls === undefined) {
-      this.#firstBytes = new FirstBytes(server, {
+      this.#closeWaiting = acceptByFirstBytes(server, {
         offered: () => http2.offered,
         headerMs: () => this.#connections.headerMs,
         accept: (socket) => http2.accept(socket),
@@ -159,7 +162,7 @@ export class Listener {
   /** Closes idle connections. */
   closeIdle(): void {
     this.#server.closeIdleConnections();
-    this.#firstBytes?.closeWaiting();
+    this.#closeWaiting?.();
     this.#http2.close();
   }
 

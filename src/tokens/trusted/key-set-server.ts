@@ -1,5 +1,5 @@
 import { isIP } from "node:net";
-import { RereadFile } from "../../lib/files/watched-file.ts";
+import { rereadFile } from "../../lib/files/watched-file.ts";
 import { isSafeRemoteUrl, type RemoteAnswer } from "../../lib/http/remote-request.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { RemoteError } from "../../lib/text/error-code.ts";
@@ -86,7 +86,7 @@ export class KeySetServer {
   readonly #issuer: string;
   readonly #address: KeySetAddress;
   readonly #client: RemoteClient;
-  readonly #token: RereadFile | undefined;
+  readonly #token: ReturnType<typeof rereadFile> | undefined;
   #discovered: { readonly url: string; readonly until: number } | undefined;
 
   constructor(issuer: string, address: KeySetAddress) {
@@ -94,7 +94,7 @@ export class KeySetServer {
     this.#address = address;
     const { caFile, tokenFile } = address;
     this.#client = new RemoteClient({ caFile, connections: 1, maxBytes: LARGEST_BODY });
-    this.#token = tokenFile === undefined ? undefined : new RereadFile(tokenFile);
+    this.#token = tokenFile === undefined ? undefined : rereadFile(tokenFile);
   }
 
   /**
@@ -147,7 +147,7 @@ export class KeySetServer {
   async #authorization(url: string): Promise<Record<string, string>> {
     const configured = new URL(this.#address.url ?? this.#issuer).origin;
     if (this.#token === undefined || new URL(url).origin !== configured) return {};
-    return { authorization: `Bearer ${(await this.#token.text()).trim()}` };
+    return { authorization: `Bearer ${(await this.#token()).trim()}` };
   }
 }
 

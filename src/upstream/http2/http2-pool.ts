@@ -27,17 +27,15 @@ export interface PingTimes {
 
 const DEFAULT_TIMES: PingTimes = { quiet: 10_000, answer: 5_000, again: 330_000 };
 
-/** Tracks the silence of all connections of a pool. */
-class Silences {
-  readonly quiet: TimeoutList;
-  readonly answer: TimeoutList;
-  readonly again: TimeoutList;
+type Silences = Readonly<Record<keyof PingTimes, TimeoutList>>;
 
-  constructor(clock: Clock, times: PingTimes = DEFAULT_TIMES) {
-    this.quiet = new TimeoutList(times.quiet, clock);
-    this.answer = new TimeoutList(times.answer, clock);
-    this.again = new TimeoutList(times.again, clock);
-  }
+/** Tracks the silence of all connections of a pool. */
+function trackSilences(clock: Clock, times: PingTimes = DEFAULT_TIMES): Silences {
+  return {
+    quiet: new TimeoutList(times.quiet, clock),
+    answer: new TimeoutList(times.answer, clock),
+    again: new TimeoutList(times.again, clock),
+  };
 }
 
 /** Checks by PING whether a connection that is silent while requests wait still works. */
@@ -115,26 +113,19 @@ const SESSION_OPTIONS = {
 const MOST = 1_000;
 const WITHIN_MS = 10_000;
 
-/** Counts a backend's frames that belong to no request: SETTINGS and PING. */
-class ControlFrames {
-  readonly #clock: Clock;
-  #count = 0;
-  #since = -Infinity;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** @returns whether there are too many. */
-  add(): boolean {
-    const now = this.#clock.monotonic();
-    if (now - this.#since > WITHIN_MS) {
-      this.#since = now;
-      this.#count = 0;
+/** Counts a backend's frames that belong to no request: SETTINGS and PING. @returns a function that counts one, and reports whether there are too many. */
+function countControlFrames(clock: Clock): () => boolean {
+  let count = 0;
+  let since = -Infinity;
+  return () => {
+    const now = clock.monotonic();
+    if (now - since > WITHIN_MS) {
+      since = now;
+      count = 0;
     }
-    this.#count += 1;
-    return this.#count > MOST;
-  }
+    count += 1;
+    return count > MOST;
+  };
 }
 
 /** The pool to which a connection belongs. */
@@ -160,7 +151,7 @@ class BackendSession extends TimeoutEntry {
   readonly #socket: Socket;
   readonly #streams = new Set<BackendStream>();
   readonly #liveness: Liveness;
-  readonly #control: ControlFrames;
+  readonly #hasTooMany: () => boolean;
   #session: ClientHttp2Session | undefined;
   #state: "connecting" | "open" | "leaving" | "closed" = "connecting";
   /** Why the connection broke, once it has. */
@@ -179,7 +170,7 @@ class BackendSession extends TimeoutEntry {
       (answered) => void this.#session?.ping(answered),
       () => this.fail(new BackendFault("stream_reset")),
     );
-    this.#control = new ControlFrames(clock);
+    this.#hasTooMany = countControlFrames(clock);
     this.scheme = route.origin.protocol === "https:" ? "https" : "http";
     const timer = setTimeout(() => {
       if (this.#state === "connecting") this.fail(new BackendFault("connect_timeout"));
@@ -297,7 +288,7 @@ class BackendSession extends TimeoutEntry {
   }
 
   #onControl(): void {
-    if (this.#control.add())
+    if (this.#hasTooMany())
       this.fail(new BackendFault("invalid_http2", "too many frames about no request"));
   }
 
@@ -356,7 +347,7 @@ export class Http2Pool implements ConnectionPool {
     { connectMs, clock = systemClock, pings, fallback }: Http2PoolOptions,
   ) {
     this.#clock = clock;
-    this.#silences = new Silences(clock, pings);
+    this.#silences = trackSilences(clock, pings);
     const speaks = "h2";
     const protocols =
       fallback === undefined ? ([speaks] as const) : ([speaks, "http/1.1"] as const);

@@ -186,61 +186,55 @@ const JITTER = 0.1;
 /** This process had no socket left for the check. */
 const NOT_CHECKED = "health check: resource_exhausted";
 
-/** Checks targets at intervals. */
-export class HealthCheck {
-  readonly #options: HealthOptions;
+/**
+ * Checks one target, at once and then at every interval.
+ *
+ * @param decided called when enough checks in a row agree.
+ * @returns a function that ends the checks.
+ */
+export function startChecks(
+  options: HealthOptions,
+  target: CheckedTarget,
+  decided: (healthy: boolean, why: string) => void,
+): () => void {
+  const { interval, healthy, unhealthy } = options;
+  let row = 0;
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  const round = async (): Promise<void> => {
+    const fault = await healthFaultOf(target, options);
+    if (stopped) return;
+    const passed = fault === undefined;
+    // A check that could not be made says nothing about the target.
+    if (fault !== NOT_CHECKED) row = passed ? Math.max(1, row + 1) : Math.min(-1, row - 1);
+    if (row >= healthy) decided(true, "the health checks pass");
+    if (row <= -unhealthy) decided(false, fault ?? "");
+    const wait = interval * (1 + JITTER * (Math.random() - 0.5));
+    timer = setTimeout(() => void round(), wait).unref();
+  };
+  void round();
+  return () => {
+    stopped = true;
+    clearTimeout(timer);
+  };
+}
 
-  constructor(options: HealthOptions) {
-    this.#options = options;
-  }
-
-  /**
-   * Checks one target, at once and then at every interval.
-   *
-   * @param decided called when enough checks in a row agree.
-   * @returns a function that ends the checks.
-   */
-  start(target: CheckedTarget, decided: (healthy: boolean, why: string) => void): () => void {
-    const { interval, healthy, unhealthy } = this.#options;
-    let row = 0;
-    let stopped = false;
-    let timer: NodeJS.Timeout | undefined;
-    const round = async (): Promise<void> => {
-      const fault = await this.faultOf(target);
-      if (stopped) return;
-      const passed = fault === undefined;
-      // A check that could not be made says nothing about the target.
-      if (fault !== NOT_CHECKED) row = passed ? Math.max(1, row + 1) : Math.min(-1, row - 1);
-      if (row >= healthy) decided(true, "the health checks pass");
-      if (row <= -unhealthy) decided(false, fault ?? "");
-      const wait = interval * (1 + JITTER * (Math.random() - 0.5));
-      timer = setTimeout(() => void round(), wait).unref();
-    };
-    void round();
-    return () => {
-      stopped = true;
-      clearTimeout(timer);
-    };
-  }
-
-  /** Resolves with why a target is unhealthy; undefined if it is healthy. Never rejects. */
-  async faultOf(target: CheckedTarget): Promise<string | undefined> {
-    const { kind, timeout, service = "" } = this.#options;
-    const limit = AbortSignal.timeout(timeout);
-    try {
-      if (kind !== "grpc") return await this.#faultByHttp(target, limit);
+/** Resolves with why a target is unhealthy; undefined if it is healthy. Never rejects. */
+export async function healthFaultOf(
+  target: CheckedTarget,
+  { kind, timeout, service = "", path = "/", status = DEFAULT_STATUS }: HealthOptions,
+): Promise<string | undefined> {
+  const limit = AbortSignal.timeout(timeout);
+  try {
+    if (kind === "grpc") {
       const query = healthQuery(target.origin, service);
       return healthFault(await sendQuery(target.pool, query, limit, MAX_BYTES));
-    } catch (error) {
-      return `health check: ${limit.aborted ? "response_timeout" : failureReason(error)}`;
     }
-  }
-
-  async #faultByHttp(target: CheckedTarget, limit: AbortSignal): Promise<string | undefined> {
-    const { path = "/", status = DEFAULT_STATUS, timeout } = this.#options;
-    const statusCode = await statusOf(target, path, timeout, limit);
-    const expected = status.some(([from, to]) => statusCode >= from && statusCode <= to);
-    return expected ? undefined : `health check: ${statusCode}`;
+    const found = await statusOf(target, path, timeout, limit);
+    const expected = status.some(([from, to]) => found >= from && found <= to);
+    return expected ? undefined : `health check: ${found}`;
+  } catch (error) {
+    return `health check: ${limit.aborted ? "response_timeout" : failureReason(error)}`;
   }
 }
 

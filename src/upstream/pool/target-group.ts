@@ -1,10 +1,10 @@
 import type { Clock } from "../../lib/clock.ts";
 import { type Balancer, createBalancer } from "./balancers.ts";
-import { HealthCheck } from "./health-check.ts";
+import { startChecks } from "./health-check.ts";
 import type { Requester } from "./in-flight-counts.ts";
 import type { Target } from "./target.ts";
 import { TargetList } from "./target-list.ts";
-import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
+import type { HealthOptions, UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 
 /** Leaves out targets that fail while they serve requests. Times are in milliseconds. */
@@ -144,7 +144,7 @@ export class TargetGroup {
   readonly #list: TargetList;
   readonly #clock: Clock;
   readonly #hasRoom: (target: Target, requester: Requester) => boolean;
-  readonly #health: HealthCheck | undefined;
+  readonly #health: HealthOptions | undefined;
   /** Functions that end the health checks. */
   readonly #checks = new Map<Target, () => void>();
   /** Undefined for plain round robin. */
@@ -173,7 +173,7 @@ export class TargetGroup {
       },
     });
     if (options.targets.length === 1 && options.resolve === undefined) return;
-    if (health !== undefined) this.#health = new HealthCheck(health);
+    this.#health = health;
     this.states = new TargetStates(this.targets, ejection, clock, {
       changed: (target, available, why) => {
         this.#judge();
@@ -251,7 +251,9 @@ export class TargetGroup {
   #startCheck(target: Target): void {
     const { states } = this;
     if (this.#health === undefined || states === undefined || this.#checks.has(target)) return;
-    const end = this.#health.start(target, (healthy, why) => states.checked(target, healthy, why));
+    const end = startChecks(this.#health, target, (healthy, why) =>
+      states.checked(target, healthy, why),
+    );
     this.#checks.set(target, end);
   }
 
