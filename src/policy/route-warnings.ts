@@ -31,7 +31,7 @@ export function expressionWarnings(routes: readonly Route[]): RouteWarning[] {
       const pair = `${taker.name} ${loser.name}`;
       if (seen.has(pair) || !mayOpen(taker, loser)) return [];
       const others = [...rows.slice(0, at), ...rows.slice(at + 1, at + 1 + distance)];
-      const found = new Overlap(taker, loser, others).find();
+      const found = overlapOf(taker, loser, others);
       if (found === undefined) return [];
       seen.add(pair);
       return [warningOf(taker, loser, found)];
@@ -62,67 +62,61 @@ function demand(route: Route): string {
   return words.startsWith("public") ? words : `open to a ${words}`;
 }
 
-/** The requests that two routes match, and that no other route before the second one matches. */
-class Overlap {
-  readonly #taker: Route;
-  readonly #loser: Route;
-  readonly #others: readonly Route[];
-
-  constructor(taker: Route, loser: Route, others: readonly Route[]) {
-    this.#taker = taker;
-    this.#loser = loser;
-    this.#others = others;
+/**
+ * Returns a request that two routes match, and no other route before the second one; undefined if there is none, or a
+ * message if there may be one.
+ */
+function overlapOf(
+  taker: Route,
+  loser: Route,
+  others: readonly Route[],
+): RouteQuery | string | undefined {
+  try {
+    for (const asked of requestsOf([taker, loser])) {
+      const matchPath = commonPath(taker, loser, others, asked);
+      if (matchPath !== undefined) return { ...asked, matchPath };
+    }
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    return "some path may be taken";
   }
+}
 
-  /** Returns such a request, undefined if there is none, or a message if there may be one. */
-  find(): RouteQuery | string | undefined {
-    try {
-      for (const asked of this.#requests()) {
-        const matchPath = this.#pathFor(asked);
-        if (matchPath !== undefined) return { ...asked, matchPath };
-      }
-      return undefined;
-    } catch (error) {
-      if (!(error instanceof ExpressionError)) throw error;
-      return "some path may be taken";
+/** Yields a request, without its path, for each combination of hosts and methods of two routes. */
+function* requestsOf(both: readonly Route[]): Generator<RouteQuery> {
+  const hosts = both.flatMap((route) => route.hosts ?? []).map((host) => host.replace("*", "any"));
+  const methods = new Set(both.flatMap((route) => route.methods ?? []));
+  const fields = new Map(both.flatMap(({ headers = [] }) => headers));
+  const rawHeaders = [...fields].flat();
+  for (const host of new Set([...hosts, ANOTHER_HOST])) {
+    for (const method of methods.size > 0 ? methods : ["GET"]) {
+      const asked = { host, method, rawHeaders, matchPath: "/" };
+      if (both.every((route) => fitsBesidesPath(route, asked))) yield asked;
     }
   }
+}
 
-  /** Yields a request, without its path, for each combination of hosts and methods of the two routes. */
-  *#requests(): Generator<RouteQuery> {
-    const both = [this.#taker, this.#loser];
-    const hosts = both
-      .flatMap((route) => route.hosts ?? [])
-      .map((host) => host.replace("*", "any"));
-    const methods = new Set(both.flatMap((route) => route.methods ?? []));
-    const fields = new Map(both.flatMap(({ headers = [] }) => headers));
-    const rawHeaders = [...fields].flat();
-    for (const host of new Set([...hosts, ANOTHER_HOST])) {
-      for (const method of methods.size > 0 ? methods : ["GET"]) {
-        const asked = { host, method, rawHeaders, matchPath: "/" };
-        if (both.every((route) => fitsBesidesPath(route, asked))) yield asked;
-      }
-    }
-  }
-
-  /** Returns a path that both routes and none of the others match. */
-  #pathFor(asked: RouteQuery): string | undefined {
-    const canonical = canonicalPaths(this.#taker.paths ?? "strict");
-    const [taker, loser] = [this.#taker.path, this.#loser.path];
-    const both = [canonical, automatonOf(taker), automatonOf(loser)];
-    const needed = [0, 1, 2];
-    const common = commonText(both, { needed, wanted: () => true });
-    if (common === undefined) return undefined;
-    const others = this.#others
-      .filter(({ path }) => mayOverlap(path, taker) && mayOverlap(path, loser))
-      .filter((route) => fitsBesidesPath(route, asked))
-      .map(({ path }) => automatonOf(path));
-    if (others.every((automaton) => !automaton.matches(common))) return common;
-    return commonText([...both, ...others], {
-      needed,
-      wanted: (matching) => !matching.includes(true, needed.length),
-    });
-  }
+/** Returns a path that both routes and none of the others match. */
+function commonPath(
+  { path: taker, paths }: Route,
+  { path: loser }: Route,
+  among: readonly Route[],
+  asked: RouteQuery,
+): string | undefined {
+  const both = [canonicalPaths(paths ?? "strict"), automatonOf(taker), automatonOf(loser)];
+  const needed = [0, 1, 2];
+  const common = commonText(both, { needed, wanted: () => true });
+  if (common === undefined) return undefined;
+  const others = among
+    .filter(({ path }) => mayOverlap(path, taker) && mayOverlap(path, loser))
+    .filter((route) => fitsBesidesPath(route, asked))
+    .map(({ path }) => automatonOf(path));
+  if (others.every((automaton) => !automaton.matches(common))) return common;
+  return commonText([...both, ...others], {
+    needed,
+    wanted: (matching) => !matching.includes(true, needed.length),
+  });
 }
 
 /** Whether a route matches a request, ignoring the path. */

@@ -62,43 +62,31 @@ interface ErrorRow {
   readonly deniesCaller?: true;
 }
 
-const AUTHENTICATION_REQUIRED = "Full authentication is required to access this resource";
+const UNAUTHENTICATED = {
+  status: 401,
+  message: "Full authentication is required to access this resource",
+  challenge: true,
+  deniesCaller: true,
+} as const;
+const DENIED = {
+  status: 403,
+  message: "Access to this resource is not allowed",
+  deniesCaller: true,
+} as const;
+const UNREACHABLE = {
+  status: 502,
+  message: "The service behind this address cannot be reached",
+} as const;
+const SILENT = { status: 504, message: "The service behind this address does not answer" } as const;
 
 export const ERRORS = {
   // Authentication and authorization.
-  unauthenticated: {
-    status: 401,
-    message: AUTHENTICATION_REQUIRED,
-    challenge: true,
-    deniesCaller: true,
-  },
-  invalid_token: {
-    status: 401,
-    message: AUTHENTICATION_REQUIRED,
-    challenge: true,
-    deniesCaller: true,
-    bearerError: "invalid_token",
-  },
-  invalid_certificate: {
-    status: 401,
-    message: AUTHENTICATION_REQUIRED,
-    challenge: true,
-    deniesCaller: true,
-    // A client shows another certificate only on another connection.
-    close: true,
-  },
-  forbidden: {
-    status: 403,
-    message: "Access to this resource is not allowed",
-    challenge: true,
-    deniesCaller: true,
-    bearerError: "insufficient_scope",
-  },
-  network_denied: {
-    status: 403,
-    message: "Access to this resource is not allowed",
-    deniesCaller: true,
-  },
+  unauthenticated: UNAUTHENTICATED,
+  invalid_token: { ...UNAUTHENTICATED, bearerError: "invalid_token" },
+  // A client shows another certificate only on another connection.
+  invalid_certificate: { ...UNAUTHENTICATED, close: true },
+  forbidden: { ...DENIED, challenge: true, bearerError: "insufficient_scope" },
+  network_denied: DENIED,
   keys_unusable: { status: 503, message: "Authentication is not possible at the moment" },
   authorization_unavailable: {
     status: 503,
@@ -148,21 +136,9 @@ export const ERRORS = {
   header_too_large: { status: 431, message: "The request header is too large", close: true },
 
   // The backend.
-  connect_refused: {
-    status: 502,
-    message: "The service behind this address cannot be reached",
-    proxyStatus: "connection_refused",
-  },
-  dns: {
-    status: 502,
-    message: "The service behind this address cannot be reached",
-    proxyStatus: "dns_error",
-  },
-  tls: {
-    status: 502,
-    message: "The service behind this address cannot be reached",
-    proxyStatus: "tls_protocol_error",
-  },
+  connect_refused: { ...UNREACHABLE, proxyStatus: "connection_refused" },
+  dns: { ...UNREACHABLE, proxyStatus: "dns_error" },
+  tls: { ...UNREACHABLE, proxyStatus: "tls_protocol_error" },
   reset: {
     status: 502,
     message: "The service behind this address broke the connection",
@@ -173,16 +149,8 @@ export const ERRORS = {
     message: "The service behind this address gave an answer that is not valid",
     proxyStatus: "http_protocol_error",
   },
-  connect_timeout: {
-    status: 504,
-    message: "The service behind this address does not answer",
-    proxyStatus: "connection_timeout",
-  },
-  response_timeout: {
-    status: 504,
-    message: "The service behind this address does not answer",
-    proxyStatus: "http_response_timeout",
-  },
+  connect_timeout: { ...SILENT, proxyStatus: "connection_timeout" },
+  response_timeout: { ...SILENT, proxyStatus: "http_response_timeout" },
   upstream_busy: {
     status: 503,
     message: "The service behind this address is too busy",

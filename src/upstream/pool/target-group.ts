@@ -16,10 +16,8 @@ export interface EjectionOptions {
   readonly most: number;
 }
 
-interface TargetEvents {
-  /** A target is left out, or used again. @param why the result of its checks or requests. */
-  changed(target: Target, available: boolean, why: string): void;
-}
+/** A target is left out, or used again. @param why the result of its checks or requests. */
+type TargetChanged = (target: Target, available: boolean, why: string) => void;
 
 /** No connection: the target is gone, whatever the request. A time-out or a reset may be due to one request only. */
 const GONE: ReadonlySet<UpstreamErrorReason> = new Set([
@@ -38,19 +36,19 @@ export class TargetStates {
   readonly #targets: readonly Target[];
   readonly #ejection: EjectionOptions;
   readonly #clock: Clock;
-  readonly #events: TargetEvents;
+  readonly #changed: TargetChanged;
   readonly #timers = new Map<Target, NodeJS.Timeout>();
 
   constructor(
     targets: readonly Target[],
     ejection: EjectionOptions,
     clock: Clock,
-    events: TargetEvents,
+    changed: TargetChanged,
   ) {
     this.#targets = targets;
     this.#ejection = ejection;
     this.#clock = clock;
-    this.#events = events;
+    this.#changed = changed;
   }
 
   /** A target answered. */
@@ -122,7 +120,7 @@ export class TargetStates {
     if (available === target.available) return;
     target.available = available;
     if (available) target.backSince = this.#clock.monotonic();
-    this.#events.changed(target, available, why);
+    this.#changed(target, available, why);
   }
 }
 
@@ -174,13 +172,11 @@ export class TargetGroup {
     });
     if (options.targets.length === 1 && options.resolve === undefined) return;
     this.#health = health;
-    this.states = new TargetStates(this.targets, ejection, clock, {
-      changed: (target, available, why) => {
-        this.#judge();
-        events?.targetChanged(name, target.address, available, why);
-        // A target on trial is not tried with requests that already wait.
-        if (available && target.trialUntil === undefined) back(target);
-      },
+    this.states = new TargetStates(this.targets, ejection, clock, (target, available, why) => {
+      this.#judge();
+      events?.targetChanged(name, target.address, available, why);
+      // A target on trial is not tried with requests that already wait.
+      if (available && target.trialUntil === undefined) back(target);
     });
   }
 
