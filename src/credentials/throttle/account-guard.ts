@@ -170,22 +170,6 @@ export interface AccountLimits {
   readonly withinMs: number;
 }
 
-/** Bounds the guesses at one name over all networks, however slow they are. */
-export interface AccountGuard {
-  /** Reports whether a name has logged in from a network before. */
-  knows(pair: AccountPair): boolean;
-  /** Returns the milliseconds that a network must wait before it tries the name again; 0 if it need not wait. */
-  waitMs(attempt: Attempt): number;
-  /** The number of failures that the network has left for the name. */
-  remaining(attempt: Attempt): number;
-  /** @param agoMs how long ago it happened. */
-  failed(attempt: Attempt, agoMs?: number): void;
-  /** The network is known to the name from now on. */
-  succeeded(pair: AccountPair): void;
-  /** Applies new limits; all counts stay. */
-  change(limits: AccountLimits): void;
-}
-
 /** A name and a network, as digests. */
 export interface AccountPair {
   readonly account: string;
@@ -228,7 +212,7 @@ const NAME_CELLS = 2 ** 17;
 const UNKNOWN_PAIR_CELLS = 2 ** 18;
 
 /**
- * Creates the guard. Slow guessing, and guessing from many networks, evade any limit per network and minute. NIST SP
+ * Bounds the guesses at one name over all networks, however slow they are. Slow guessing, and guessing from many networks, evade any limit per network and minute. NIST SP
  * 800-63B §5.2.2 allows 100 consecutive failures on one account. Locking the account then would let anybody lock users
  * out, so the name is guarded instead. Known networks (those from which the name has logged in, as the same section
  * advises) may each have up to `attempts` consecutive failures. Unknown networks get three, and are then refused until
@@ -238,7 +222,7 @@ const UNKNOWN_PAIR_CELLS = 2 ** 18;
  * Failures from unknown networks are counted in sketches, which never forget early, however many other names fail.
  * Known pairs are counted exactly, since only a right password adds one.
  */
-export function createAccountGuard(limits: AccountLimits, clock: Clock): AccountGuard {
+export function createAccountGuard(limits: AccountLimits, clock: Clock) {
   const { withinMs } = limits;
   let { attempts } = limits;
   const networks = new TwoGenerationCache<readonly KnownNetwork[]>(MAX_NAMES);
@@ -250,12 +234,14 @@ export function createAccountGuard(limits: AccountLimits, clock: Clock): Account
     attempt.known ? attempts : UNKNOWN_NETWORK_TRIES;
 
   return {
-    knows({ account, pair }) {
+    /** Reports whether a name has logged in from a network before. */
+    knows({ account, pair }: AccountPair): boolean {
       const known = networks.get(account)?.find((each) => each.pair === pair);
       return known !== undefined && clock.monotonic() < known.until;
     },
 
-    waitMs(attempt) {
+    /** Returns the milliseconds that a network must wait before it tries the name again; 0 if it need not wait. */
+    waitMs(attempt: Attempt): number {
       if (accounts.length(attempt.account) < attempts) return 0;
       const counters = countersFor(attempt);
       return counters.length(attempt.pair) < attemptsFor(attempt)
@@ -263,26 +249,29 @@ export function createAccountGuard(limits: AccountLimits, clock: Clock): Account
         : counters.endsInMs(attempt.pair);
     },
 
-    remaining(attempt) {
+    /** The number of failures that the network has left for the name. */
+    remaining(attempt: Attempt): number {
       const untilGuarded = attempts - accounts.length(attempt.account);
       const ofPair = attemptsFor(attempt) - countersFor(attempt).length(attempt.pair);
       return Math.max(untilGuarded, ofPair);
     },
 
-    failed(attempt, agoMs) {
+    /** @param agoMs how long ago it happened. */
+    failed(attempt: Attempt, agoMs?: number): void {
       accounts.failed(attempt.account, agoMs);
       countersFor(attempt).failed(attempt.pair, agoMs);
     },
 
-    /** Failures that the network had as an unknown one no longer matter. */
-    succeeded({ account, pair }) {
+    /** The network is known to the name from now on. Failures that it had as an unknown one no longer matter. */
+    succeeded({ account, pair }: AccountPair): void {
       knownPairs.forget(pair);
       const others = networks.get(account)?.filter((each) => each.pair !== pair) ?? [];
       const latest = { pair, until: clock.monotonic() + REMEMBERED_MS };
       networks.set(account, [...others, latest].slice(-NETWORKS_EACH));
     },
 
-    change(latest) {
+    /** Applies new limits; all counts stay. */
+    change(latest: AccountLimits): void {
       ({ attempts } = latest);
       for (const counters of [accounts, unknownPairs, knownPairs]) counters.change(latest.withinMs);
     },

@@ -4,7 +4,6 @@ import { clientNetwork } from "../../lib/http/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { QueueKey } from "../../lib/async/keyed-semaphore.ts";
 import {
-  type AccountGuard,
   type AccountLimits,
   type AccountPair,
   type Attempt,
@@ -17,23 +16,6 @@ interface BanLimits {
   readonly attempts: number;
   readonly withinMs: number;
   readonly banMs: number;
-}
-
-/** Counts failures by key in a sliding window and bans keys that fail too often. */
-interface BanWindow {
-  /** Milliseconds until the ban ends; 0 if the key is not banned. */
-  bannedForMs(key: string): number;
-  /** The number of failures within `withinMs` that count towards a ban. */
-  recent(key: string): number;
-  /**
-   * Counts a failure. The last of `attempts` failures within `withinMs` bans the key; a running ban is not prolonged.
-   *
-   * @param agoMs how long ago it happened.
-   */
-  failed(key: string, agoMs?: number): void;
-  forget(key: string): void;
-  /** Applies new limits. A running ban is not prolonged, and ends early if the new limits make it shorter. */
-  change(limits: BanLimits): void;
 }
 
 interface Entry {
@@ -49,24 +31,32 @@ const MAX_KEYS = 50_000;
 const MAX_TIMES = 1_000_000;
 const MIN_KEYS = 1_000;
 
-function createBanWindow(limits: BanLimits, clock: Clock): BanWindow {
+/** Counts failures by key in a sliding window and bans keys that fail too often. */
+function createBanWindow(limits: BanLimits, clock: Clock) {
   let { attempts, withinMs, banMs } = limits;
   const entries = new TwoGenerationCache<Entry>(mostKeys(limits));
   const banEnds = ({ bannedAt, bannedUntil }: Entry): number =>
     Math.min(bannedUntil, bannedAt + banMs);
 
   return {
-    bannedForMs(key) {
+    /** Milliseconds until the ban ends; 0 if the key is not banned. */
+    bannedForMs(key: string): number {
       const entry = entries.get(key);
       return entry === undefined ? 0 : Math.max(0, banEnds(entry) - clock.monotonic());
     },
 
-    recent(key) {
+    /** The number of failures within `withinMs` that count towards a ban. */
+    recent(key: string): number {
       const since = clock.monotonic() - withinMs;
       return entries.get(key)?.failures.filter((time) => time >= since).length ?? 0;
     },
 
-    failed(key, agoMs = 0) {
+    /**
+     * Counts a failure. The last of `attempts` failures within `withinMs` bans the key; a running ban is not prolonged.
+     *
+     * @param agoMs how long ago it happened.
+     */
+    failed(key: string, agoMs = 0): void {
       const now = clock.monotonic() - agoMs;
       const entry = entries.get(key) ?? {
         failures: [],
@@ -87,9 +77,10 @@ function createBanWindow(limits: BanLimits, clock: Clock): BanWindow {
       }
     },
 
-    forget: (key) => entries.delete(key),
+    forget: (key: string): void => entries.delete(key),
 
-    change(latest) {
+    /** Applies new limits. A running ban is not prolonged, and ends early if the new limits make it shorter. */
+    change(latest: BanLimits): void {
       ({ attempts, withinMs, banMs } = latest);
       entries.resize(mostKeys(latest));
     },
@@ -182,10 +173,10 @@ const JUST_NOW_MS = 2_000;
  * counts at will.
  */
 export class FailureThrottle {
-  readonly #pairs: BanWindow;
-  readonly #networks: BanWindow;
-  readonly #accounts: AccountGuard;
-  readonly #unknownBudget: LeakyBucket;
+  readonly #pairs: ReturnType<typeof createBanWindow>;
+  readonly #networks: ReturnType<typeof createBanWindow>;
+  readonly #accounts: ReturnType<typeof createAccountGuard>;
+  readonly #unknownBudget: ReturnType<typeof createLeakyBucket>;
   readonly #sharing: AttemptSharing;
   #attemptsOfPair: number;
 
@@ -323,28 +314,12 @@ interface BucketLimits {
 }
 
 /**
- * A budget of failures that refills steadily. Each attempt takes its failure from the budget before it begins;
- * otherwise concurrent attempts would all see the same budget.
- */
-interface LeakyBucket {
-  /**
-   * @param failures recent failures of the requesting network.
-   * @returns milliseconds until the budget allows one more failure; 0 if it does now.
-   */
-  waitMs(failures: number): number;
-  take(): void;
-  /** Puts back the failure of an attempt that did not fail. */
-  giveBack(): void;
-  /** Refills at the new rate from now on. Failures already spent stay spent. */
-  change(limits: BucketLimits): void;
-}
-
-/**
- * Creates a leaky bucket: it stores two numbers, whatever the load. A network without recent failures may spend the
+ * Creates a leaky bucket, a budget of failures that refills steadily: it stores two numbers, whatever the load. Each
+ * attempt takes its failure from the budget before it begins; otherwise concurrent attempts would all see the same budget. A network without recent failures may spend the
  * whole budget; one with many must leave half of it. The networks that cause a storm use up their half. They reach the
  * other half only as long as they find new networks.
  */
-function createLeakyBucket(limits: BucketLimits, clock: Clock): LeakyBucket {
+function createLeakyBucket(limits: BucketLimits, clock: Clock) {
   let { attempts } = limits;
   let msEach = limits.withinMs / attempts;
   let spent = 0;
@@ -361,19 +336,25 @@ function createLeakyBucket(limits: BucketLimits, clock: Clock): LeakyBucket {
   }
 
   return {
-    waitMs(failures) {
+    /**
+     * @param failures recent failures of the requesting network.
+     * @returns milliseconds until the budget allows one more failure; 0 if it does now.
+     */
+    waitMs(failures: number): number {
       refill();
       return Math.max(0, (spent + 1 - partOf(failures)) * msEach);
     },
-    take() {
+    take(): void {
       refill();
       spent += 1;
     },
-    giveBack() {
+    /** Puts back the failure of an attempt that did not fail. */
+    giveBack(): void {
       refill();
       spent = Math.max(0, spent - 1);
     },
-    change(latest) {
+    /** Refills at the new rate from now on. Failures already spent stay spent. */
+    change(latest: BucketLimits): void {
       refill();
       ({ attempts } = latest);
       msEach = latest.withinMs / attempts;

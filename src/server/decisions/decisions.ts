@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from "node:http";
 import { GateError } from "../../core/request/errors.ts";
 import type { ClientConnection, GateRequest } from "../../core/request/gate-request.ts";
 import { grpcTimeout, grpcTypeOf } from "../../core/request/grpc.ts";
@@ -121,7 +120,14 @@ export class Decisions {
     if (!isOurs) return undefined;
     // Otherwise the next question could be the rest of a body that was declared and never sent.
     if (declaresBody(message)) response.shouldKeepAlive = false;
-    return new HttpQuestion(this, message);
+    return {
+      get headers() {
+        return message.headers;
+      },
+      subject: (asks) => this.#requestIn(asks, message),
+      yes: (permit) => this.#yes(permit),
+      no: (answer) => answer,
+    };
   }
 
   /** Whether a message is a question over gRPC. */
@@ -184,7 +190,7 @@ export class Decisions {
    * @throws GateError `network_denied` if the peer may not ask, `bad_request` if a part is missing, if two parts disagree, or if
    * the request has more than one reading.
    */
-  requestIn(question: GateRequest, message: IncomingRequest): GateRequest {
+  #requestIn(question: GateRequest, message: IncomingRequest): GateRequest {
     if (!this.#mayAsk(question.connection)) throw stranger();
     const said = new Map<Part, string>();
     const fields: string[] = [];
@@ -221,7 +227,7 @@ export class Decisions {
   }
 
   /** Returns the answer for a request that may pass. @throws GateError `bad_request` if the client's own identity could stay. */
-  yes(permit: Permit): Answer {
+  #yes(permit: Permit): Answer {
     const { requestId, rawHeaders } = permit.request;
     const identity = this.#options.identityOf(permit);
     for (let i = 0; i + 1 < identity.length; i += 2) {
@@ -300,33 +306,6 @@ export class Decisions {
     const spelling = this.#spellings.get(foldedName(name));
     const isOther = spelling === undefined ? isForged(name) : spelling !== name;
     return isOther ? "forged" : "of-request";
-  }
-}
-
-/** A question over HTTP, of which only the beginning of the target is known. */
-class HttpQuestion implements Question {
-  readonly #decisions: Decisions;
-  readonly #message: IncomingRequest;
-
-  constructor(decisions: Decisions, message: IncomingRequest) {
-    this.#decisions = decisions;
-    this.#message = message;
-  }
-
-  get headers(): IncomingHttpHeaders {
-    return this.#message.headers;
-  }
-
-  subject(asks: GateRequest): GateRequest {
-    return this.#decisions.requestIn(asks, this.#message);
-  }
-
-  yes(permit: Permit): Answer {
-    return this.#decisions.yes(permit);
-  }
-
-  no(answer: Answer): Answer {
-    return answer;
   }
 }
 
