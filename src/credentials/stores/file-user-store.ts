@@ -1,7 +1,7 @@
 import { ConfigError, describeProblem } from "../../core/config-problem.ts";
 import type { FileContent } from "../../lib/files/regular-file.ts";
 import { followFile } from "../../lib/files/watched-file.ts";
-import { type HashSource, hashStore, type UserRecord } from "./hash-store.ts";
+import { hashStore, type UserRecord } from "./hash-store.ts";
 import {
   type FileReader,
   LARGEST_USERS_FILE,
@@ -34,20 +34,6 @@ export function fileUserStore(read: UsersReader): StoreKind<{ readonly path: str
   };
 }
 
-/** The users of a file as last read. */
-export interface FollowedUsers extends HashSource {
-  find(username: string): UserRecord | undefined;
-  all(): Iterable<UserRecord>;
-  /** The number of users whose hash should be replaced. */
-  outdated(): number;
-  /**
-   * Takes the content of a new snapshot without waiting for the watch. A broken file keeps the old users. Resolves when
-   * done; never rejects.
-   */
-  reload(contentOf: FileReader): Promise<void>;
-  close(): Promise<void>;
-}
-
 /**
  * Reads the users of a file and follows its changes. Later problems are logged once, with their position, and the old
  * users stay in use.
@@ -58,7 +44,7 @@ export async function followUsers(
   first: FileContent,
   readUsers: UsersReader,
   { log, reloaded }: Pick<StoreContext, "log" | "reloaded">,
-): Promise<FollowedUsers> {
+) {
   const { path } = first;
   let closed = false;
   let users = withPasswords(await readUsers(first));
@@ -87,11 +73,16 @@ export async function followUsers(
   }
 
   return {
-    find: (username) => users.byName.get(username),
-    all: () => users.byName.values(),
+    find: (username: string): UserRecord | undefined => users.byName.get(username),
+    all: (): Iterable<UserRecord> => users.byName.values(),
     passwords: () => users.passwords,
-    outdated: () => users.outdated,
-    async reload(contentOf) {
+    /** The number of users whose hash should be replaced. */
+    outdated: (): number => users.outdated,
+    /**
+     * Takes the content of a new snapshot without waiting for the watch. A broken file keeps the old users. Resolves when
+     * done; never rejects.
+     */
+    async reload(contentOf: FileReader): Promise<void> {
       try {
         followed.accept(contentOf(path));
       } catch (error) {
@@ -99,7 +90,7 @@ export async function followUsers(
       }
       await readings.all();
     },
-    async close() {
+    async close(): Promise<void> {
       closed = true;
       followed.close();
     },

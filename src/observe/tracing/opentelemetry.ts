@@ -1,4 +1,3 @@
-import { setTimeout as after } from "node:timers/promises";
 import { setGlobalErrorHandler, W3CTraceContextPropagator } from "@opentelemetry/core";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import {
@@ -32,6 +31,7 @@ import type { TracingOptions, TracingSettings } from "./tracing-settings.ts";
 import type { Outcome } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { maskTokens } from "../log/redaction.ts";
+import { withTimeout } from "../../lib/async/with-timeout.ts";
 
 /** The spans of one request: the server span, and the client span of the call to the backend. */
 interface Spans {
@@ -118,11 +118,8 @@ export class Tracing {
 
   /** Flushes finished spans, for some seconds at most. Never rejects. */
   async close(): Promise<void> {
-    const limit = new AbortController();
     const sent = this.#provider.shutdown().catch(this.#warn);
-    const late = after(LAST_SPANS_MS, undefined, { signal: limit.signal }).catch(() => undefined);
-    await Promise.race([sent, late]);
-    limit.abort();
+    await withTimeout(sent, LAST_SPANS_MS, undefined);
   }
 }
 

@@ -1,6 +1,7 @@
 import { setTimeout as after } from "node:timers/promises";
 import type { Log } from "../../core/log.ts";
 import type { Listener } from "./listen.ts";
+import { withTimeout } from "../../lib/async/with-timeout.ts";
 
 export interface DrainOptions {
   readonly listener: Pick<
@@ -39,17 +40,13 @@ export async function drain(options: DrainOptions): Promise<boolean> {
   // A response that began before the drain promised keep-alive: Node leaves its connection open until the client
   // closes it.
   const checking = setInterval(closeIdle, CHECK_INTERVAL_MS);
-  const limit = new AbortController();
-  const finished = await Promise.race([
-    closed.then(() => true),
-    after(timeout, false, { signal: limit.signal }).catch(() => false),
-  ]);
-  limit.abort();
+  const answered = closed.then(() => true);
+  const finished = await withTimeout(answered, timeout, false);
   clearInterval(checking);
   if (!finished) {
     log.warn("requests that were still running were ended");
     listener.refuseAll();
-    await Promise.race([closed, after(LAST_ANSWERS_MS)]);
+    await withTimeout(closed, LAST_ANSWERS_MS, undefined);
     listener.closeAll();
     await closed;
   }

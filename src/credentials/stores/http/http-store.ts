@@ -13,7 +13,7 @@ import {
   StoreUnavailable,
   Trust,
 } from "../remote/store-access.ts";
-import { remoteFailure } from "../../../lib/text/error-code.ts";
+import { failureOf } from "../../../lib/text/error-code.ts";
 import type {
   FileReader,
   OpenUserStore,
@@ -137,14 +137,8 @@ class HttpStore implements OpenUserStore {
   };
 
   /** Tries a nonexistent name: any response with a configured meaning is fine. */
-  readonly examine = async (timeoutMs: number): Promise<string | undefined> => {
-    try {
-      await this.#ask("sallyport-doctor", "no password", AbortSignal.timeout(timeoutMs));
-      return undefined;
-    } catch (error) {
-      return remoteFailure(error);
-    }
-  };
+  readonly examine = (timeoutMs: number): Promise<string | undefined> =>
+    failureOf(this.#ask("sallyport-doctor", "no password", AbortSignal.timeout(timeoutMs)));
 
   async reload(contentOf: FileReader): Promise<void> {
     if (!this.#trust.follow(contentOf)) return;

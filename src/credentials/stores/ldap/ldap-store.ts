@@ -11,7 +11,7 @@ import {
   StoreUnavailable,
   Trust,
 } from "../remote/store-access.ts";
-import { remoteFailure } from "../../../lib/text/error-code.ts";
+import { failureOf, remoteFailure } from "../../../lib/text/error-code.ts";
 import type {
   FileReader,
   OpenUserStore,
@@ -181,14 +181,8 @@ class LdapStore implements OpenUserStore {
 
   readonly connections = (): number => this.#searching.size + this.#binding.size;
 
-  readonly examine = async (timeoutMs: number): Promise<string | undefined> => {
-    try {
-      await this.#find("sallyport-doctor", performance.now() + timeoutMs);
-      return undefined;
-    } catch (error) {
-      return remoteFailure(error);
-    }
-  };
+  readonly examine = (timeoutMs: number): Promise<string | undefined> =>
+    failureOf(this.#find("sallyport-doctor", performance.now() + timeoutMs));
 
   readonly doubts = (timeoutMs: number): Promise<readonly StoreDoubt[]> =>
     this.#searching.use(performance.now() + timeoutMs, (connection) =>
