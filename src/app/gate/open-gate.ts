@@ -26,7 +26,7 @@ import {
 import { ambiguous } from "../../server/request/intake.ts";
 import { Assertions } from "../../tokens/assertion/assertions.ts";
 import { publishedKeys } from "../../tokens/keys/key-ring.ts";
-import { ApiKeys } from "../../tokens/api-keys/api-keys.ts";
+import { apiKeyVerifier, type VerifyApiKey } from "../../tokens/api-keys/api-keys.ts";
 import type { Certificates } from "../../tokens/certificates/certificates.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import { TokenVerifier } from "../../tokens/verify/verifier.ts";
@@ -149,7 +149,7 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
     nowhere: { auth: "required", tokenFrom: sessions && tokenFrom },
     tokens,
     isOwnHost: ownHostsOf(configuration),
-    apiKeys: apiKeysFor(options),
+    verifyApiKey: apiKeysFor(options),
     certificates: certificates.value,
     describesRefusals: configuration.tokens.errorDescription,
     authorize,
@@ -178,9 +178,9 @@ function apiKeysFor({
   apiKeys,
   revocations,
   clock,
-}: GateOptions): ApiKeys | undefined {
+}: GateOptions): VerifyApiKey | undefined {
   if (configuration.apiKeys.length === 0) return undefined;
-  return new ApiKeys(apiKeys, revocations ?? new RevocationList(), clock);
+  return apiKeyVerifier(apiKeys, revocations ?? new RevocationList(), clock);
 }
 
 /** Returns the servers that authorize callers, by name. */

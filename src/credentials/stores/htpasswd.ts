@@ -33,7 +33,8 @@ export async function readHtpasswd(
     const password = written.slice(colon + 1);
     const read = readPasswordHash(password, { weak: true });
     const refused = "refused" in read ? read.refused : undefined;
-    const message = colon < 0 ? "a line must be NAME:HASH" : (nameFault(name, users) ?? refused);
+    const again = users.has(name) ? "this user is listed twice" : undefined;
+    const message = colon < 0 ? "a line must be NAME:HASH" : (nameFault(name) ?? again ?? refused);
     if (message !== undefined) problems.push({ file, line: index + 1, message });
     const outdated = "refused" in read ? undefined : read.outdated;
     users.set(name, { name, password, outdated, groups: [], disabled: false });
@@ -44,8 +45,8 @@ export async function readHtpasswd(
   return users;
 }
 
-function nameFault(name: string, users: ReadonlyMap<string, unknown>): string | undefined {
+/** Returns what is wrong with the name of a user in a file; undefined if nothing is. */
+export function nameFault(name: string): string | undefined {
   if (name === "") return "a user's name must not be empty";
-  if (CONTROL.test(name)) return "a user's name must not hold control characters";
-  return users.has(name) ? "this user is listed twice" : undefined;
+  return CONTROL.test(name) ? "a user's name must not hold control characters" : undefined;
 }

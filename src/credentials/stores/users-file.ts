@@ -2,8 +2,7 @@ import { type ProblemCollector, readPositioned } from "../../core/positioned-fil
 import type { UserRecord } from "./hash-store.ts";
 import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { readPasswordHash } from "../hashing/password-hash.ts";
-
-const CONTROL = /\p{Cc}/u;
+import { nameFault } from "./htpasswd.ts";
 
 /**
  * Reads a users file in UTF-8. Names are kept as written, without Unicode normalisation: two spellings that look alike
@@ -40,10 +39,8 @@ function readDocument(value: unknown, found: ProblemCollector): UserRecord[] {
 
 function readUser(name: string, value: unknown, found: ProblemCollector): UserRecord {
   const path = ["users", name];
-  if (name === "") found.add(path, "key", "a user's name must not be empty");
-  if (CONTROL.test(name)) {
-    found.add(path, "key", "a user's name must not hold control characters");
-  }
+  const fault = nameFault(name);
+  if (fault !== undefined) found.add(path, "key", fault);
   const members = found.members(value, path, "a user", ["password", "groups", "disabled"]);
   return {
     name,

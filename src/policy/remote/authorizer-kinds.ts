@@ -13,7 +13,7 @@ import { RemoteClient } from "../../lib/http/remote-client.ts";
 import type { RemoteAnswer } from "../../lib/http/remote-request.ts";
 import { RemoteError } from "../../lib/text/error-code.ts";
 import { isJsonObject, jsonObjectIn } from "../../lib/text/strict-json.ts";
-import { RequestTemplate } from "./request-template.ts";
+import { requestTemplate } from "./request-template.ts";
 
 /** The maximum size of a response body, in bytes. */
 const LARGEST_ANSWER = 65_536;
@@ -69,7 +69,7 @@ const VERBS: Readonly<Record<string, string>> = {
 const subjectAccessReview: AuthorizerKind<SubjectAccessReviewSettings> = {
   connections: 16,
   open({ apiServer, issuers, resource }) {
-    const template = resource && new RequestTemplate(resource);
+    const rendered = resource && requestTemplate(resource);
     return {
       url: `${apiServer.replace(/\/$/, "")}${PATH}`,
       questions(request, { subject: user, groups, issuer }) {
@@ -77,9 +77,9 @@ const subjectAccessReview: AuthorizerKind<SubjectAccessReviewSettings> = {
         if (issuers?.includes(issuer) !== true) return undefined;
         const verb = VERBS[request.method] ?? "*";
         const asked =
-          template === undefined
+          rendered === undefined
             ? [{ nonResourceAttributes: { path: request.matchPath, verb } }]
-            : template.render(request)?.map((resourceAttributes) => ({
+            : rendered(request)?.map((resourceAttributes) => ({
                 resourceAttributes: { ...resourceAttributes, verb },
               }));
         return asked?.map((attributes) => questionOf({ user, groups, ...attributes }));

@@ -18,37 +18,28 @@ export function isRequestValue(word: string): boolean {
   return /^(?:query|header):[^{}\s]+$/.test(word);
 }
 
-/** Texts with references, parsed once. */
-export class RequestTemplate {
-  readonly #texts: Readonly<Record<string, string>>;
-  /** The references, without duplicates. */
-  readonly #references: readonly (readonly [all: string, kind: string, name: string])[];
-
-  constructor(texts: Readonly<Record<string, string>>) {
-    this.#texts = texts;
-    const found = Object.values(texts).flatMap((text) => [...text.matchAll(REFERENCE)]);
-    const references = found.map(
-      ([all, kind = "", name = ""]) => [all, [all, kind, name]] as const,
-    );
-    this.#references = [...new Map(references).values()];
-  }
-
-  /**
-   * Returns the texts for every combination of values; undefined if a value is missing or invalid, or if there are
-   * too many.
-   */
-  render(request: GateRequest): Record<string, string>[] | undefined {
-    let combinations: Record<string, string>[] = [this.#texts];
-    for (const [all, kind, name] of this.#references) {
+/**
+ * Parses texts with references.
+ *
+ * @returns a function that returns the texts for every combination of values of a request; undefined if a value is missing
+ * or invalid, or if there are too many.
+ */
+export function requestTemplate(texts: Readonly<Record<string, string>>) {
+  const found = Object.values(texts).flatMap((text) => [...text.matchAll(REFERENCE)]);
+  /** Without duplicates. */
+  const references = new Map(found.map(([all, kind = "", name = ""]) => [all, { kind, name }]));
+  return (request: GateRequest): Record<string, string>[] | undefined => {
+    let combinations: Record<string, string>[] = [texts];
+    for (const [all, { kind, name }] of references) {
       const values = kind === "query" ? queryValues(request, name) : headerValues(request, name);
       if (!areUsable(values)) return undefined;
-      combinations = combinations.flatMap((texts) =>
-        [...new Set(values)].map((value) => replaced(texts, all, value)),
+      combinations = combinations.flatMap((each) =>
+        [...new Set(values)].map((value) => replaced(each, all, value)),
       );
       if (combinations.length > MAX_COMBINATIONS) return undefined;
     }
     return combinations;
-  }
+  };
 }
 
 function areUsable(values: readonly string[] | undefined): values is readonly string[] {

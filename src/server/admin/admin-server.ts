@@ -108,67 +108,54 @@ class AdminSlot {
   }
 }
 
-interface AdminSlotLimits {
-  /** The maximum number of open connections. */
-  readonly all: number;
-  /** The maximum per client. */
-  readonly perClient: number;
-  /** Called with each evicted connection. */
-  readonly onEvicted: (slot: AdminSlot) => void;
-}
-
 /**
  * A fixed number of slots that always has room for one more: a client that has its share evicts its own oldest
  * connection; if all slots are taken, the client with the most loses its oldest. So no one can keep out a client with
  * few connections.
+ *
+ * @returns a function that gives a connection a slot.
  */
-class AdminSlots {
-  readonly #limits: AdminSlotLimits;
+function adminSlots({ connections: all, perAddress }: PeerLimits, log: AdminOptions["log"]) {
   /** Oldest first. */
-  readonly #byClient = new Map<string, Set<AdminSlot>>();
-  #count = 0;
+  const byClient = new Map<string, Set<AdminSlot>>();
+  let count = 0;
 
-  constructor(limits: AdminSlotLimits) {
-    this.#limits = limits;
-  }
-
-  take(socket: Socket, client: string): AdminSlot {
-    const { all, perClient } = this.#limits;
-    const own = this.#byClient.get(client)?.size ?? 0;
-    if (own >= perClient) this.#evict(this.#byClient.get(client));
-    else if (this.#count >= all) this.#evict(this.#heaviest());
-    const slot = new AdminSlot(socket, client);
-    const slots = this.#byClient.get(client) ?? new Set();
-    this.#byClient.set(client, slots.add(slot));
-    this.#count += 1;
-    socket.once("close", () => this.#remove(slot));
-    return slot;
-  }
-
-  #heaviest(): ReadonlySet<AdminSlot> | undefined {
-    let heaviest: ReadonlySet<AdminSlot> | undefined;
-    for (const slots of this.#byClient.values()) {
-      if (slots.size > (heaviest?.size ?? 0)) heaviest = slots;
+  function heaviest(): ReadonlySet<AdminSlot> | undefined {
+    let found: ReadonlySet<AdminSlot> | undefined;
+    for (const slots of byClient.values()) {
+      if (slots.size > (found?.size ?? 0)) found = slots;
     }
-    return heaviest;
+    return found;
   }
 
-  #evict(slots: ReadonlySet<AdminSlot> = new Set()): void {
+  function evict(slots: ReadonlySet<AdminSlot> = new Set()): void {
     const byAge = [...slots];
     const phase = PHASES.find((each) => byAge.some((slot) => slot.phase === each));
     const slot = byAge.find((each) => each.phase === phase);
     if (slot === undefined) return;
-    this.#remove(slot);
+    remove(slot);
     slot.socket.destroy();
-    this.#limits.onEvicted(slot);
+    log.debug("an admin connection gave way to another", { client: slot.client, phase });
   }
 
-  #remove(slot: AdminSlot): void {
-    const slots = this.#byClient.get(slot.client);
+  function remove(slot: AdminSlot): void {
+    const slots = byClient.get(slot.client);
     if (slots?.delete(slot) !== true) return;
-    this.#count -= 1;
-    if (slots.size === 0) this.#byClient.delete(slot.client);
+    count -= 1;
+    if (slots.size === 0) byClient.delete(slot.client);
   }
+
+  return (socket: Socket, client: string): AdminSlot => {
+    const own = byClient.get(client)?.size ?? 0;
+    if (own >= perAddress) evict(byClient.get(client));
+    else if (count >= all) evict(heaviest());
+    const slot = new AdminSlot(socket, client);
+    const slots = byClient.get(client) ?? new Set();
+    byClient.set(client, slots.add(slot));
+    count += 1;
+    socket.once("close", () => remove(slot));
+    return slot;
+  };
 }
 
 export interface AdminOptions extends AdminSite {
@@ -305,18 +292,13 @@ function acceptConnections(
 ): ReadonlyMap<Socket, AdminConnection> {
   const connections = new Map<Socket, AdminConnection>();
   const accept = takeListeners(server, "connection");
-  const evicted = ({ client, phase }: AdminSlot): void =>
-    log.debug("an admin connection gave way to another", { client, phase });
-  const [ofAllowed, ofOthers] = [ALLOWED_LIMITS, OTHER_LIMITS].map(
-    (each) =>
-      new AdminSlots({ all: each.connections, perClient: each.perAddress, onEvicted: evicted }),
-  );
+  const takeAllowed = adminSlots(ALLOWED_LIMITS, log);
+  const takeOther = adminSlots(OTHER_LIMITS, log);
   server.on("connection", (socket: Socket) => {
     // The address itself: pods of a node, and its kubelet, often share a /64.
     const peer = unmapAddress(socket.remoteAddress ?? "");
     const limits = allow.has(peer) ? ALLOWED_LIMITS : OTHER_LIMITS;
-    const slot = (limits === ALLOWED_LIMITS ? ofAllowed : ofOthers)?.take(socket, peer);
-    if (slot === undefined) return;
+    const slot = (limits === ALLOWED_LIMITS ? takeAllowed : takeOther)(socket, peer);
     socket.once("close", () => connections.delete(socket));
     useLingeringClose(socket);
     buffered?.open(socket, peer);

@@ -264,7 +264,7 @@ export class Decision implements VerificationNotes {
     if (!("apiKey" in found.place)) return found.token;
     this.#isKey = true;
     this.trace?.passed.push("bearer");
-    return gate.apiKeys?.verify(found.token) ?? { step: "key", reason: "unknown_key" };
+    return gate.verifyApiKey?.(found.token) ?? { step: "key", reason: "unknown_key" };
   }
 
   /** Returns the caller by the certificate. @throws GateError `cross_site` if another site's page may have had the browser show it. */

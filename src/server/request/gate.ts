@@ -7,7 +7,7 @@ import type { Permit } from "../../core/request/permit.ts";
 import type { Route, RouteQuery } from "../../core/route/route.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
-import type { ApiKeys } from "../../tokens/api-keys/api-keys.ts";
+import type { VerifyApiKey } from "../../tokens/api-keys/api-keys.ts";
 import type { Certificates } from "../../tokens/certificates/certificates.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import type { Forwarder } from "../../upstream/forward.ts";
@@ -38,7 +38,7 @@ export interface Gate {
   /** Whether a proof may name a host, in lower case and without port; undefined if any. */
   readonly isOwnHost: ((host: string) => boolean) | undefined;
   /** Undefined if there are none. */
-  readonly apiKeys: Pick<ApiKeys, "verify"> | undefined;
+  readonly verifyApiKey: VerifyApiKey | undefined;
   /** Undefined if clients are not asked for certificates. */
   readonly certificates: Pick<Certificates, "check" | "verify"> | undefined;
   /** Whether clients are told why a token was refused. */

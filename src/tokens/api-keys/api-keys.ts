@@ -38,46 +38,42 @@ interface KnownKey {
   readonly verified: VerifiedToken;
 }
 
-/** Verifies API keys. A request looks one up by its id, and compares its hash in constant time. */
-export class ApiKeys {
-  readonly #clock: Clock;
-  readonly #revocations: RevocationList;
-  readonly #known: ReadonlyMap<string, KnownKey>;
-  readonly #complete: boolean;
+/** @throws GateError `keys_unusable` if the key is not known, and a store was never read. */
+export type VerifyApiKey = (key: string) => UnprovenVerdict;
 
-  constructor({ rows, complete }: ApiKeySet, revocations: RevocationList, clock: Clock) {
-    this.#clock = clock;
-    this.#complete = complete;
-    this.#revocations = revocations;
-    this.#known = new Map(
-      rows.map((row) => [
-        apiKeyId(row.name),
-        {
-          digest: Buffer.from(row.hash, "hex"),
-          disabled: row.disabled,
-          verified: new VerifiedToken(claimsOf(row, clock.now()), row.hash, undefined),
-        },
-      ]),
-    );
-  }
+/** Returns a function that verifies API keys. It looks a key up by its id, and compares its hash in constant time. */
+export function apiKeyVerifier(
+  { rows, complete }: ApiKeySet,
+  revocations: RevocationList,
+  clock: Clock,
+): VerifyApiKey {
+  const byId: ReadonlyMap<string, KnownKey> = new Map(
+    rows.map((row) => [
+      apiKeyId(row.name),
+      {
+        digest: Buffer.from(row.hash, "hex"),
+        disabled: row.disabled,
+        verified: new VerifiedToken(claimsOf(row, clock.now()), row.hash, undefined),
+      },
+    ]),
+  );
 
-  /** @throws GateError `keys_unusable` if the key is not known, and a store was never read. */
-  verify(key: string): UnprovenVerdict {
-    const [, id = ""] = FORM.exec(key) ?? [];
-    if (id === "") return MALFORMED;
-    const known = this.#known.get(id);
-    // Clients must not learn which names exist.
-    if (known === undefined) return this.#unknown();
-    if (!timingSafeEqual(hash("sha256", key, "buffer"), known.digest)) return this.#unknown();
-    if (known.disabled) return DISABLED;
-    if (this.#clock.now() >= known.verified.until) return EXPIRED;
-    return known.verified.verdict(this.#revocations);
-  }
-
-  #unknown(): TokenRefusal {
-    if (this.#complete) return UNKNOWN;
+  function unknown(): TokenRefusal {
+    if (complete) return UNKNOWN;
     throw new GateError("keys_unusable", { retryAfter: 1 });
   }
+
+  return (key) => {
+    const [, id = ""] = FORM.exec(key) ?? [];
+    if (id === "") return MALFORMED;
+    const known = byId.get(id);
+    // Clients must not learn which names exist.
+    if (known === undefined) return unknown();
+    if (!timingSafeEqual(hash("sha256", key, "buffer"), known.digest)) return unknown();
+    if (known.disabled) return DISABLED;
+    if (clock.now() >= known.verified.until) return EXPIRED;
+    return known.verified.verdict(revocations);
+  };
 }
 
 function claimsOf(row: ApiKeyRow, nowMs: number): IdentityClaims {

@@ -29,7 +29,7 @@ interface PostgresKeys extends Pick<PostgresSettings, "url" | "tls" | "timeout">
 export const postgres: KeyStoreKind<PostgresKeys> = {
   open(settings, authorities) {
     const limits = { connections: 1, maxBytes: MOST_BYTES };
-    return new PostgresTable({ ...settings, ...limits }, settings.query, authorities);
+    return postgresTable({ ...settings, ...limits }, settings.query, authorities);
   },
   nameOf({ url, query }) {
     const { host, pathname } = new URL(url);
@@ -46,50 +46,44 @@ export const postgres: KeyStoreKind<PostgresKeys> = {
 };
 
 /** A table of API keys on another machine. */
-export class PostgresTable {
-  readonly #pool: PostgresPool;
-  readonly #timeoutMs: number;
-  readonly #text: string;
+export type PostgresTable = ReturnType<typeof postgresTable>;
+
+function postgresTable(settings: PostgresSettings, query: string, authorities: string | undefined) {
+  const pool = new PostgresPool(settings, () => authorities);
+  const { timeout: left } = settings;
+  const text = whole(query);
   /** What was found last, if it has a key that cannot be used. It is not read again and again. */
-  #wrong: { readonly print: string; readonly error: unknown } | undefined;
+  let wrong: { readonly print: string; readonly error: unknown } | undefined;
 
-  constructor(settings: PostgresSettings, query: string, authorities: string | undefined) {
-    this.#pool = new PostgresPool(settings, () => authorities);
-    this.#timeoutMs = settings.timeout;
-    this.#text = whole(query);
-  }
-
-  /**
-   * Reads all keys, in a bounded time.
-   *
-   * @param print the fingerprint of an earlier reading.
-   * @returns undefined if they have that fingerprint.
-   * @throws RemoteError if a key cannot be used, and other errors if the table cannot be read.
-   */
-  async readUnless(print: string) {
-    const left = this.#timeoutMs;
-    const known = [this.#wrong?.print ?? print];
-    const answer = await withTimeout(this.#pool.query(this.#text, known, left), left, undefined);
-    if (answer === undefined) throw new RemoteError(LATE);
-    const [row = {}] = answer.rows;
-    if (this.#wrong !== undefined && row["print"] === this.#wrong.print) throw this.#wrong.error;
-    this.#wrong = undefined;
-    if (row["print"] === print) return undefined;
-    const rows = typeof row["keys"] === "string" ? jsonIn(row["keys"]) : undefined;
-    if (typeof row["print"] !== "string" || !Array.isArray(rows)) {
-      throw new RemoteError("the answer holds no keys");
-    }
-    try {
-      return { print: row["print"], rows: keysIn(rows) };
-    } catch (error) {
-      this.#wrong = { print: row["print"], error };
-      throw error;
-    }
-  }
-
-  close(): Promise<void> {
-    return this.#pool.close();
-  }
+  return {
+    /**
+     * Reads all keys, in a bounded time.
+     *
+     * @param print the fingerprint of an earlier reading.
+     * @returns undefined if they have that fingerprint.
+     * @throws RemoteError if a key cannot be used, and other errors if the table cannot be read.
+     */
+    async readUnless(print: string) {
+      const known = [wrong?.print ?? print];
+      const answer = await withTimeout(pool.query(text, known, left), left, undefined);
+      if (answer === undefined) throw new RemoteError(LATE);
+      const [row = {}] = answer.rows;
+      if (wrong !== undefined && row["print"] === wrong.print) throw wrong.error;
+      wrong = undefined;
+      if (row["print"] === print) return undefined;
+      const rows = typeof row["keys"] === "string" ? jsonIn(row["keys"]) : undefined;
+      if (typeof row["print"] !== "string" || !Array.isArray(rows)) {
+        throw new RemoteError("the answer holds no keys");
+      }
+      try {
+        return { print: row["print"], rows: keysIn(rows) };
+      } catch (error) {
+        wrong = { print: row["print"], error };
+        throw error;
+      }
+    },
+    close: (): Promise<void> => pool.close(),
+  };
 }
 
 /**
