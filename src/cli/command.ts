@@ -27,8 +27,5 @@ export interface Command {
 
 /** The arguments are invalid; the message says why. */
 export class UsageError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "UsageError";
-  }
+  override readonly name = "UsageError";
 }

@@ -29,10 +29,7 @@ interface ExplainQuery {
 
 /** The query describes no valid request. The message says why, without header values. */
 export class ExplainQueryError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "ExplainQueryError";
-  }
+  override readonly name = "ExplainQueryError";
 }
 
 /** A WebSocket key, so that users need not type one; from RFC 6455 §1.3. */

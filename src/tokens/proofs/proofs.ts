@@ -16,42 +16,32 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 const SLOT_MS = 120_000;
 
 /** The nonces for proofs (RFC 9449 §9): nothing is stored, and all threads and replicas with the same keys make the same. */
-class Nonces {
-  readonly #keys: Pick<SigningKeys, "signing">;
-  readonly #clock: Clock;
+function createNonces({ keys, clock }: Pick<ProofsOptions, "keys" | "clock">) {
+  const slotNow = (): number => Math.floor(clock.now() / SLOT_MS);
 
-  constructor(keys: Pick<SigningKeys, "signing">, clock: Clock) {
-    this.#keys = keys;
-    this.#clock = clock;
-  }
-
-  /** Returns the nonce for now; undefined if no key signs. */
-  current(): string | undefined {
-    return this.#made(this.#slot())?.toString("base64url");
-  }
-
-  /** Returns when a nonce ends, in milliseconds since the epoch; undefined if it is not one of ours, or has ended. */
-  endOf(nonce: string): number | undefined {
-    const sent = Buffer.from(nonce, "base64url");
-    const slot = this.#slot();
-    const found = [slot, slot - 1].find((each) => {
-      const made = this.#made(each);
-      return made?.length === sent.length && timingSafeEqual(made, sent);
-    });
-    return found && (found + 2) * SLOT_MS;
-  }
-
-  #slot(): number {
-    return Math.floor(this.#clock.now() / SLOT_MS);
-  }
-
-  #made(slot: number): Buffer | undefined {
-    const { signing } = this.#keys;
+  function madeIn(slot: number): Buffer | undefined {
+    const { signing } = keys;
     if (signing === undefined) return undefined;
     return createHmac("sha256", derivedKey(signing.key, "DPoP nonce"))
       .update(String(slot))
       .digest();
   }
+
+  return {
+    /** Returns the nonce for now; undefined if no key signs. */
+    current: (): string | undefined => madeIn(slotNow())?.toString("base64url"),
+
+    /** Returns when a nonce ends, in milliseconds since the epoch; undefined if it is not one of ours, or has ended. */
+    endOf(nonce: string): number | undefined {
+      const sent = Buffer.from(nonce, "base64url");
+      const slot = slotNow();
+      const found = [slot, slot - 1].find((each) => {
+        const made = madeIn(each);
+        return made?.length === sent.length && timingSafeEqual(made, sent);
+      });
+      return found && (found + 2) * SLOT_MS;
+    },
+  };
 }
 
 /** What a request brings to prove that its client has a key. */
@@ -130,7 +120,7 @@ export class Proofs {
   /** Separated by blanks. */
   readonly algorithms = ASYMMETRIC_ALGORITHMS.join(" ");
   readonly #options: ProofsOptions;
-  readonly #nonces: Nonces;
+  readonly #nonces: ReturnType<typeof createNonces>;
   /** By thumbprint, each with one header, so that nobody can take up more than one place for each token. */
   readonly #known = new LRUCache<string, KnownKey>({
     max: MOST_KEYS,
@@ -140,7 +130,7 @@ export class Proofs {
 
   constructor(options: ProofsOptions) {
     this.#options = options;
-    this.#nonces = new Nonces(options.keys, options.clock);
+    this.#nonces = createNonces(options);
   }
 
   /** Returns the caller of a bound token, if the request proves that it comes from them. */
