@@ -19,11 +19,6 @@ export function remoteFailure(error: unknown): string {
   return late ? LATE : codeOrMessage(error);
 }
 
-/** Returns why a question has no answer; undefined if it has one. Never rejects. */
-export function failureOf(answer: Promise<unknown>): Promise<string | undefined> {
-  return answer.then(() => undefined, remoteFailure);
-}
-
 /** Returns the code of an error of the system, Node or OpenSSL: `ENOENT`, `ERR_TLS_…`; undefined if it has none. */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string"

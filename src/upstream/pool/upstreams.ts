@@ -99,9 +99,12 @@ export class Upstream {
 
   #limitsOf({ response, idle }: UpstreamOptions["timeouts"]): AnswerLimits {
     const key = `${response} ${idle}`;
-    const known = this.#limits.get(key) ?? new AnswerLimits({ response, idle }, this.#clock);
-    this.#limits.set(key, known);
-    return known;
+    const limits = this.#limits.get(key) ?? {
+      response: new TimeoutList(response, this.#clock),
+      idle: new TimeoutList(idle, this.#clock),
+    };
+    this.#limits.set(key, limits);
+    return limits;
   }
 
   /**
@@ -276,16 +279,7 @@ export class Upstream {
 }
 
 /** The timeouts for the answers of an upstream. */
-export class AnswerLimits {
-  readonly response: TimeoutList;
-  readonly idle: TimeoutList;
-
-  /** @param timeouts milliseconds. */
-  constructor(timeouts: { readonly response: number; readonly idle: number }, clock: Clock) {
-    this.response = new TimeoutList(timeouts.response, clock);
-    this.idle = new TimeoutList(timeouts.idle, clock);
-  }
-}
+export type AnswerLimits = Readonly<Record<"response" | "idle", TimeoutList>>;
 
 /** The current load of an upstream. */
 export interface UpstreamLoad {

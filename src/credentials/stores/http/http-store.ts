@@ -6,14 +6,14 @@ import { MAX_PASSWORD_BYTES } from "../../hashing/new-hash.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
 import {
   authoritiesIn,
+  failureOf,
   isAskable,
   RecentTimes,
   sendableGroups,
   StoreAccess,
   StoreUnavailable,
-  Trust,
+  openTrust,
 } from "../remote/store-access.ts";
-import { failureOf } from "../../../lib/text/error-code.ts";
 import type {
   FileReader,
   OpenUserStore,
@@ -100,7 +100,7 @@ class HttpStore implements OpenUserStore {
   readonly #settings: HttpSettings;
   readonly #context: StoreContext;
   readonly #access: StoreAccess;
-  readonly #trust: Trust;
+  readonly #trust: ReturnType<typeof openTrust>;
   readonly #times = new RecentTimes();
   #agent: Agent;
 
@@ -108,8 +108,8 @@ class HttpStore implements OpenUserStore {
     this.#settings = settings;
     this.#context = context;
     this.#access = new StoreAccess("http", settings, context);
-    this.#trust = new Trust("http", settings.caFile, context);
-    this.#agent = agentFor(settings, this.#trust.authorities);
+    this.#trust = openTrust("http", settings.caFile, context);
+    this.#agent = agentFor(settings, this.#trust.authorities());
   }
 
   async verify(username: string, password: string, origin: AttemptOrigin): Promise<VerifyResult> {
@@ -143,7 +143,7 @@ class HttpStore implements OpenUserStore {
   async reload(contentOf: FileReader): Promise<void> {
     if (!this.#trust.follow(contentOf)) return;
     // Connections of the previous agent close once they are idle.
-    this.#agent = agentFor(this.#settings, this.#trust.authorities);
+    this.#agent = agentFor(this.#settings, this.#trust.authorities());
   }
 
   async close(): Promise<void> {

@@ -4,14 +4,15 @@ import { MAX_PASSWORD_BYTES } from "../../hashing/new-hash.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
 import {
   authoritiesIn,
+  failureOf,
   isAskable,
   RecentTimes,
   sendableGroups,
   StoreAccess,
   StoreUnavailable,
-  Trust,
+  openTrust,
 } from "../remote/store-access.ts";
-import { failureOf, remoteFailure } from "../../../lib/text/error-code.ts";
+import { remoteFailure } from "../../../lib/text/error-code.ts";
 import type {
   FileReader,
   OpenUserStore,
@@ -150,7 +151,7 @@ class LdapStore implements OpenUserStore {
   readonly #settings: LdapSettings;
   readonly #context: StoreContext;
   readonly #access: StoreAccess;
-  readonly #trust: Trust;
+  readonly #trust: ReturnType<typeof openTrust>;
   readonly #times = new RecentTimes();
   /** `#searching` is bound as the settings say; `#binding` binds as users. */
   readonly #searching: LdapConnections;
@@ -160,8 +161,8 @@ class LdapStore implements OpenUserStore {
     this.#settings = settings;
     this.#context = context;
     this.#access = new StoreAccess(STORE, settings, context);
-    this.#trust = new Trust(STORE, settings.caFile, context);
-    const open = () => LdapConnection.open(settings, this.#trust.authorities, settings.timeout);
+    this.#trust = openTrust(STORE, settings.caFile, context);
+    const open = () => LdapConnection.open(settings, this.#trust.authorities(), settings.timeout);
     this.#searching = new LdapConnections(async () => this.#boundToSearch(await open()));
     this.#binding = new LdapConnections(open);
   }

@@ -111,41 +111,35 @@ export function authoritiesIn(
   throw new ConfigError([{ file: caFile, message: "holds no certificate" }]);
 }
 
-/** Authorities that a reload may replace. If the file is invalid at a reload, the old ones stay in use. */
-export class Trust {
-  readonly #store: string;
-  readonly #caFile: string | undefined;
-  readonly #context: StoreContext;
-  #authorities: string | undefined;
+/**
+ * Authorities that a reload may replace. If the file is invalid at a reload, the old ones stay in use.
+ *
+ * @param store its name in the log.
+ * @throws ConfigError if the file cannot be used.
+ */
+export function openTrust(store: string, caFile: string | undefined, context: StoreContext) {
+  let authorities = authoritiesIn(caFile, context.contentOf);
+  return {
+    authorities: (): string | undefined => authorities,
+    /** Applies a reload, and logs an error if the file is invalid. @returns whether the authorities have changed. */
+    follow(contentOf: FileReader): boolean {
+      const before = authorities;
+      try {
+        authorities = authoritiesIn(caFile, contentOf);
+      } catch (error) {
+        context.log.error("the authorities of a user store cannot be used, the old ones stay", {
+          store,
+          reason: remoteFailure(error),
+        });
+      }
+      return authorities !== before;
+    },
+  };
+}
 
-  /**
-   * @param store its name in the log.
-   * @throws ConfigError if the file cannot be used.
-   */
-  constructor(store: string, caFile: string | undefined, context: StoreContext) {
-    this.#store = store;
-    this.#caFile = caFile;
-    this.#context = context;
-    this.#authorities = authoritiesIn(caFile, context.contentOf);
-  }
-
-  get authorities(): string | undefined {
-    return this.#authorities;
-  }
-
-  /** Applies a reload, and logs an error if the file is invalid. @returns whether the authorities have changed. */
-  follow(contentOf: FileReader): boolean {
-    const before = this.#authorities;
-    try {
-      this.#authorities = authoritiesIn(this.#caFile, contentOf);
-    } catch (error) {
-      this.#context.log.error("the authorities of a user store cannot be used, the old ones stay", {
-        store: this.#store,
-        reason: remoteFailure(error),
-      });
-    }
-    return this.#authorities !== before;
-  }
+/** Returns why a question has no answer; undefined if it has one. Never rejects. */
+export function failureOf(answer: Promise<unknown>): Promise<string | undefined> {
+  return answer.then(() => undefined, remoteFailure);
 }
 
 /** A store could not be asked, or gave no answer that can be used. */

@@ -7,7 +7,7 @@ import {
 } from "../../../lib/postgres/postgres-pool.ts";
 import { LATE, remoteFailure } from "../../../lib/text/error-code.ts";
 import { hashStore } from "../hash-store.ts";
-import { authoritiesIn, StoreAccess, Trust } from "../remote/store-access.ts";
+import { authoritiesIn, openTrust, StoreAccess } from "../remote/store-access.ts";
 import type { StoreKind } from "../user-store.ts";
 import { COLUMNS_HINT, columnsFault, sqlUsers } from "./sql-users.ts";
 
@@ -24,9 +24,9 @@ export const postgres: StoreKind<PostgresUsers> = {
   async open(settings, context) {
     const store = "postgres";
     const { log, verifier } = context;
-    const trust = new Trust(store, settings.caFile, context);
+    const trust = openTrust(store, settings.caFile, context);
     const limited = { ...settings, maxBytes: LARGEST_ANSWER };
-    const pool = new PostgresPool(limited, () => trust.authorities);
+    const pool = new PostgresPool(limited, trust.authorities);
     const from = `SELECT * FROM ${asSubquery(settings.query)} AS one`;
     const access = new StoreAccess(store, settings, context);
     const users = sqlUsers({
