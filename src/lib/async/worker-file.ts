@@ -11,13 +11,17 @@ export function workerFile(name: string, beside: string): URL {
   return new URL(`./${name}${beside.endsWith(".ts") ? ".ts" : ".js"}`, beside);
 }
 
-/** Starts a thread for one kind of work. The environment may contain secrets and is not passed on. */
+/**
+ * Starts a thread for one kind of work, which has the first word of its file as its name. The environment may contain
+ * secrets and is not passed on.
+ */
 export function startWorker(
-  name: string,
+  file: string,
   beside: string,
   resourceLimits: ResourceLimits,
   workerData?: unknown,
 ): Worker {
+  const [name] = file.split("-", 1);
   const own = { resourceLimits, execArgv: [], env: {}, workerData };
-  return new Worker(workerFile(name, beside), { name, ...own });
+  return new Worker(workerFile(file, beside), { name, ...own });
 }
