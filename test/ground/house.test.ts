@@ -10,10 +10,11 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 58_545,
+  lines: 57_860,
   files: 370,
   filesUnder40Lines: 41,
-  namesUsedByOneFile: 668,
+  // Five for several certificates, and for what doctor reads of the running proxy.
+  namesUsedByOneFile: 673,
 };
 
 /** Without what is generated: nobody writes or reads it. */
