@@ -81,7 +81,7 @@ const PARTS: readonly PrivatePart[] = [
     of: "Node's HTTP/2",
     where: { "src/lib/node-internals/http2-handles.ts": ["kHandle"] },
     why: "a session that is collected before a stream with invalid fields aborts the process",
-    tests: ["test/security/http2-fields-of-cut-streams.test.ts"],
+    tests: ["test/slow/security/http2-fields-of-cut-streams.test.ts"],
   },
   {
     part: "`push`, which Node calls with each piece of a body",

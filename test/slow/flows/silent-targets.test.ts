@@ -2,13 +2,13 @@
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
-import type { Status } from "../../src/core/status.ts";
-import { ask } from "../support/ask.ts";
-import { startBackendProcess } from "../support/backend-process.ts";
-import { logLine } from "../support/log-line.ts";
-import { scrape } from "../support/scrape.ts";
-import { type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { until } from "../support/until.ts";
+import type { Status } from "../../../src/core/status.ts";
+import { ask } from "../../support/ask.ts";
+import { startBackendProcess } from "../../support/backend-process.ts";
+import { logLine } from "../../support/log-line.ts";
+import { scrape } from "../../support/scrape.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { until } from "../../support/until.ts";
 
 async function targetOf(gate: Sallyport) {
   const { body } = await ask({ port: gate.adminPort }, "/-/status");

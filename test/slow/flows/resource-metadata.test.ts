@@ -1,11 +1,11 @@
 /** Protected resource metadata (RFC 9728): where programs get a token for what they were refused. */
 import { describe, expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
-import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
-import { startKeySetServer } from "../support/foreign-keys.ts";
-import { connectHttp2 } from "../support/http2-client.ts";
-import { exchange, request } from "../support/raw-client.ts";
-import { type ConfigParts, startSallyport } from "../support/sallyport.ts";
+import { ask } from "../../support/ask.ts";
+import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
+import { startKeySetServer } from "../../support/foreign-keys.ts";
+import { connectHttp2 } from "../../support/http2-client.ts";
+import { exchange, request } from "../../support/raw-client.ts";
+import { type ConfigParts, startSallyport } from "../../support/sallyport.ts";
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 

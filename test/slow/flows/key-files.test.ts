@@ -1,8 +1,8 @@
 /** API keys in a file keep the contract of all kinds of stores. */
 import { join } from "node:path";
 import { describe } from "vitest";
-import { temporaryDirectory } from "../support/temporary-directory.ts";
-import { type KeySource, keyStoreContract } from "../tokens/key-store-contract.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
+import { type KeySource, keyStoreContract } from "../../tokens/key-store-contract.ts";
 
 async function source(): Promise<KeySource> {
   const directory = await temporaryDirectory();

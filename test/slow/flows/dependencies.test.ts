@@ -2,14 +2,14 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import type { Dependency, Status } from "../../src/core/status.ts";
-import { command } from "../cli/command.ts";
-import { ask } from "../support/ask.ts";
-import { closedPort } from "../support/dead-ends.ts";
-import { startEchoBackend } from "../support/echo-backend.ts";
-import { signingPair, startKeySetServer } from "../support/foreign-keys.ts";
-import { startSallyport } from "../support/sallyport.ts";
-import { until } from "../support/until.ts";
+import type { Dependency, Status } from "../../../src/core/status.ts";
+import { command } from "../../cli/command.ts";
+import { ask } from "../../support/ask.ts";
+import { closedPort } from "../../support/dead-ends.ts";
+import { startEchoBackend } from "../../support/echo-backend.ts";
+import { signingPair, startKeySetServer } from "../../support/foreign-keys.ts";
+import { startSallyport } from "../../support/sallyport.ts";
+import { until } from "../../support/until.ts";
 
 const rowText = ({ kind, name, state, words }: Dependency): string =>
   `${kind} ${name} ${state} ${words.replace(/, .* old/, "")}`;

@@ -2,15 +2,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { decodeJwt, SignJWT, UnsecuredJWT } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Answer, ask } from "../support/ask.ts";
-import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
-import { signingPair, signToken } from "../support/foreign-keys.ts";
-import { type Sallyport, startSallyport } from "../support/sallyport.ts";
+import { type Answer, ask } from "../../support/ask.ts";
+import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
+import { signingPair, signToken } from "../../support/foreign-keys.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
 import {
   CLIENT_ID,
   type ScriptedProvider,
   startScriptedProvider,
-} from "../support/scripted-provider.ts";
+} from "../../support/scripted-provider.ts";
 
 let backend: EchoBackend;
 let provider: ScriptedProvider;

@@ -6,18 +6,18 @@
  */
 import { argon2Sync, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Answer, ask, askLogin, fieldsOf } from "../support/ask.ts";
-import { editConfiguration, replaceFile } from "../support/edits.ts";
-import { signingPair, signToken } from "../support/foreign-keys.ts";
-import { type RawBackend, startRawBackend } from "../support/raw-backend.ts";
+import { type Answer, ask, askLogin, fieldsOf } from "../../support/ask.ts";
+import { editConfiguration, replaceFile } from "../../support/edits.ts";
+import { signingPair, signToken } from "../../support/foreign-keys.ts";
+import { type RawBackend, startRawBackend } from "../../support/raw-backend.ts";
 import {
   type RemoteReply,
   type RemoteServer,
   startRemoteServer,
-} from "../support/remote-server.ts";
-import { ALICE, cheapHash, type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { scrape } from "../support/scrape.ts";
-import { until } from "../support/until.ts";
+} from "../../support/remote-server.ts";
+import { ALICE, cheapHash, type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { scrape } from "../../support/scrape.ts";
+import { until } from "../../support/until.ts";
 
 const ISSUER = "https://issuer.example.com";
 const pair = signingPair("first");

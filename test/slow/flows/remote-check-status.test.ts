@@ -1,13 +1,13 @@
 /** While the server of a check is away, the status says since when, and that earlier answers count. */
 import { expect, it } from "vitest";
-import type { Status } from "../../src/core/status.ts";
-import { command } from "../cli/command.ts";
-import { ask } from "../support/ask.ts";
-import { startEchoBackend } from "../support/echo-backend.ts";
-import { type RemoteReply, startRemoteServer } from "../support/remote-server.ts";
-import { startSallyport } from "../support/sallyport.ts";
-import { scrape } from "../support/scrape.ts";
-import { until } from "../support/until.ts";
+import type { Status } from "../../../src/core/status.ts";
+import { command } from "../../cli/command.ts";
+import { ask } from "../../support/ask.ts";
+import { startEchoBackend } from "../../support/echo-backend.ts";
+import { type RemoteReply, startRemoteServer } from "../../support/remote-server.ts";
+import { startSallyport } from "../../support/sallyport.ts";
+import { scrape } from "../../support/scrape.ts";
+import { until } from "../../support/until.ts";
 
 const YES: RemoteReply = { body: { active: true, sub: "zoe" } };
 

@@ -1,11 +1,11 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
-import { listening } from "../support/listening.ts";
-import { logLine } from "../support/log-line.ts";
-import { type RawScript, startRawBackend } from "../support/raw-backend.ts";
-import { type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { until } from "../support/until.ts";
+import { ask } from "../../support/ask.ts";
+import { listening } from "../../support/listening.ts";
+import { logLine } from "../../support/log-line.ts";
+import { type RawScript, startRawBackend } from "../../support/raw-backend.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { until } from "../../support/until.ts";
 
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());

@@ -4,20 +4,26 @@
  * A server that remembers proofs in each thread, or forgets them when there are many, accepts it again.
  */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
-import { editConfiguration, type WrittenConfiguration } from "../support/edits.ts";
-import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
-import { signToken } from "../support/foreign-keys.ts";
-import { connectHttp2 } from "../support/http2-client.ts";
-import { connectTunnel } from "../support/http2-websocket.ts";
-import { boundToken, clientKey, proofBy, type ProofParts, withProof } from "../support/proofs.ts";
-import { type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { until } from "../support/until.ts";
+import { ask } from "../../support/ask.ts";
+import { editConfiguration, type WrittenConfiguration } from "../../support/edits.ts";
+import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
+import { signToken } from "../../support/foreign-keys.ts";
+import { connectHttp2 } from "../../support/http2-client.ts";
+import { connectTunnel } from "../../support/http2-websocket.ts";
+import {
+  boundToken,
+  clientKey,
+  proofBy,
+  type ProofParts,
+  withProof,
+} from "../../support/proofs.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { until } from "../../support/until.ts";
 import {
   openWebSocket,
   startWebSocketBackend,
   type WebSocketBackend,
-} from "../support/websocket.ts";
+} from "../../support/websocket.ts";
 
 const bound = await boundToken();
 const { client: alice, token, issuer, pair, seconds } = bound;

@@ -4,11 +4,11 @@
  * routes: another site's page must not log a user out, and a request with two tokens is nobody's.
  */
 import { expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
-import { connectHttp2 } from "../support/http2-client.ts";
-import { logLine } from "../support/log-line.ts";
-import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { openWebSocket, startWebSocketBackend } from "../support/websocket.ts";
+import { ask } from "../../support/ask.ts";
+import { connectHttp2 } from "../../support/http2-client.ts";
+import { logLine } from "../../support/log-line.ts";
+import { ALICE, type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { openWebSocket, startWebSocketBackend } from "../../support/websocket.ts";
 
 const TARGET = "http://127.0.0.1:9";
 const places = [{ cookie: "tok" }, { header: "X-Token" }, { query: "access_token" }];

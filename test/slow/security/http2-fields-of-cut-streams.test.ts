@@ -5,9 +5,9 @@
  * closes its connection ended Sallyport within a second or two of such answers. The session outlives its streams now.
  */
 import { expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
-import * as h2 from "../support/raw-http2-backend.ts";
-import { startSallyport } from "../support/sallyport.ts";
+import { ask } from "../../support/ask.ts";
+import * as h2 from "../../support/raw-http2-backend.ts";
+import { startSallyport } from "../../support/sallyport.ts";
 
 const OK = [":status", "200"] as const;
 const FIELD = ["x-field", "v".repeat(100)] as const;

@@ -3,18 +3,18 @@ import { createHash } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ask, type Question } from "../support/ask.ts";
-import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
-import { echoedBy } from "../support/echoed.ts";
-import { type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { scrape } from "../support/scrape.ts";
-import { until } from "../support/until.ts";
+import { ask, type Question } from "../../support/ask.ts";
+import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
+import { echoedBy } from "../../support/echoed.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { scrape } from "../../support/scrape.ts";
+import { until } from "../../support/until.ts";
 import {
   openWebSocket,
   startWebSocketBackend,
   type WebSocketBackend,
-} from "../support/websocket.ts";
-import { newApiKey } from "../../src/tokens/api-keys/api-key-file.ts";
+} from "../../support/websocket.ts";
+import { newApiKey } from "../../../src/tokens/api-keys/api-key-file.ts";
 
 const ci = newApiKey("ci");
 const old = newApiKey("old");

@@ -5,23 +5,23 @@
  * garbage.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
-import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
-import { echoedBy } from "../support/echoed.ts";
+import { ask } from "../../support/ask.ts";
+import { startEchoBackend, type EchoBackend } from "../../support/echo-backend.ts";
+import { echoedBy } from "../../support/echoed.ts";
 import {
   signingPair,
   signToken,
   startKeySetServer,
   type KeySetServer,
-} from "../support/foreign-keys.ts";
+} from "../../support/foreign-keys.ts";
 import {
   type RemoteReply,
   startRemoteServer,
   type RemoteServer,
-} from "../support/remote-server.ts";
-import { startSallyport, type Sallyport } from "../support/sallyport.ts";
-import { scrape } from "../support/scrape.ts";
-import { until } from "../support/until.ts";
+} from "../../support/remote-server.ts";
+import { startSallyport, type Sallyport } from "../../support/sallyport.ts";
+import { scrape } from "../../support/scrape.ts";
+import { until } from "../../support/until.ts";
 
 const KEYED = "https://keyed.example.com";
 const pair = signingPair("keyed");

@@ -3,11 +3,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ask } from "../support/ask.ts";
-import { closedPort } from "../support/dead-ends.ts";
-import { type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { temporaryDirectory } from "../support/temporary-directory.ts";
-import { command, type Ended, keysCommand } from "./command.ts";
+import { ask } from "../../support/ask.ts";
+import { closedPort } from "../../support/dead-ends.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
+import { command, type Ended, keysCommand } from "../../cli/command.ts";
 
 const stack = new AsyncDisposableStack();
 let gate: Sallyport;

@@ -15,12 +15,12 @@ import {
   FrameClient,
   GET,
   headerBlock,
-} from "../support/http2-frames.ts";
-import { useSallyport } from "../support/pair.ts";
-import type { RawScript } from "../support/raw-backend.ts";
-import { openSocket, request } from "../support/raw-client.ts";
-import { scrape } from "../support/scrape.ts";
-import { until } from "../support/until.ts";
+} from "../../support/http2-frames.ts";
+import { useSallyport } from "../../support/pair.ts";
+import type { RawScript } from "../../support/raw-backend.ts";
+import { openSocket, request } from "../../support/raw-client.ts";
+import { scrape } from "../../support/scrape.ts";
+import { until } from "../../support/until.ts";
 
 const COUNT = 60;
 /** Far below every time limit of the configuration. */

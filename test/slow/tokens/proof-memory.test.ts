@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { expect, test } from "vitest";
-import { createProofMemory, UsedProofs } from "../../src/tokens/proofs/proof-memory.ts";
-import type { ProofThread } from "./proof-thread.ts";
+import { createProofMemory, UsedProofs } from "../../../src/tokens/proofs/proof-memory.ts";
+import type { ProofThread } from "../../tokens/proof-thread.ts";
 
 const NOW = 1_800_000_000_000;
 

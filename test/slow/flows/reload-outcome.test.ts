@@ -2,14 +2,14 @@
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { expect, it } from "vitest";
-import type { StatusReload } from "../../src/core/status.ts";
-import { command, keysCommand } from "../cli/command.ts";
-import { ask } from "../support/ask.ts";
-import { editConfiguration, replaceFile } from "../support/edits.ts";
-import { type Sallyport, startSallyport } from "../support/sallyport.ts";
-import { scrape } from "../support/scrape.ts";
-import { temporaryDirectory } from "../support/temporary-directory.ts";
-import { until } from "../support/until.ts";
+import type { StatusReload } from "../../../src/core/status.ts";
+import { command, keysCommand } from "../../cli/command.ts";
+import { ask } from "../../support/ask.ts";
+import { editConfiguration, replaceFile } from "../../support/edits.ts";
+import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { scrape } from "../../support/scrape.ts";
+import { temporaryDirectory } from "../../support/temporary-directory.ts";
+import { until } from "../../support/until.ts";
 
 const TARGET = "http://127.0.0.1:1";
 
