@@ -54,7 +54,7 @@ test("a caller who fills the memory leaves others a share of it", () => {
 
 test("of threads that get the same proofs at once, one accepts each", async () => {
   const data: ProofThread = { shared: createProofMemory(1, NOW), names: 50_000, nowMs: NOW };
-  const file = new URL("./proof-thread.ts", import.meta.url);
+  const file = new URL("../../tokens/proof-thread.ts", import.meta.url);
   const threads = [1, 2, 3].map(() => new Worker(file, { workerData: data }));
   const answers = await Promise.all(threads.map((each) => once(each, "message")));
   await Promise.all(threads.map((each) => each.terminate()));
