@@ -15,7 +15,7 @@ const ELSEWHERE = [
  */
 const LIMITS = {
   get: {
-    story: { files: 20, functions: 112, lines: 1_246 },
+    story: { files: 20, functions: 112, lines: 1_247 },
     guards: { files: 41, functions: 145, lines: 985 },
   },
   login: {
