@@ -90,11 +90,16 @@ describe.skipIf(!hasCurl)("the lines to paste (skipped without curl)", () => {
   it("do what their titles say", async () => {
     const demo = await startDemo();
     const banner = bannerOf(demo);
-    const examples = banner.flatMap((line, index) => {
-      const title = banner[index - 1] ?? "";
-      return title.endsWith(":") && line.startsWith("  ") ? [{ title, line }] : [];
+    // What is pasted below each title: a function on each line, or one command.
+    const examples = banner.flatMap((title, index) => {
+      const below = banner.slice(index + 1);
+      const lines = below.slice(
+        0,
+        below.findIndex((line) => !line.startsWith("  ")),
+      );
+      return title.endsWith(":") && lines.length > 0 ? [lines.join("\n")] : [];
     });
-    const script = examples.map(({ line }) => `${line}\nprintf '<%s>' "$?"`).join("\n");
+    const script = examples.map((lines) => `${lines}\nprintf '<%s>' "$?"`).join("\n");
     const shell = spawn("sh", { stdio: ["pipe", "pipe", "pipe"] });
     shell.stdin.end(script);
     const [answers, complaints] = await Promise.all([text(shell.stdout), text(shell.stderr)]);
