@@ -4,13 +4,14 @@
  * both sides. The program is in go-oidc/.
  */
 import { generateKeyPairSync } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ask } from "../support/ask.ts";
 import { startEchoBackend, type EchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
+import { replaceFile } from "../support/edits.ts";
 import { buildGo, GO_BUILD_MS } from "../support/go-program.ts";
 import { type RunningProgram, startProgram } from "../support/program.ts";
 import { startSallyport, type Sallyport } from "../support/sallyport.ts";
@@ -34,7 +35,7 @@ beforeAll(async () => {
   reason = await buildGo(SOURCES, directory.path);
   if (reason !== undefined) return;
   await mkdir(join(directory.path, "keys"));
-  await addKey("1");
+  await addKey();
   await startProvider("127.0.0.1:0");
 }, GO_BUILD_MS);
 afterAll(async () => {
@@ -42,11 +43,17 @@ afterAll(async () => {
   await Promise.all([backend.close(), directory.close()]);
 });
 
-/** Adds a key. The last file name signs at once, although no client has seen its public key yet. */
-async function addKey(name: string): Promise<void> {
+let keys = 0;
+
+/**
+ * Adds a key, whose file name is its kid. The last one signs at once, although no client has seen its public key yet.
+ * The provider reads the files for each token, so the file appears whole, and no name is ever used for a second key.
+ */
+async function addKey(): Promise<void> {
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-  const text = privateKey.export({ format: "pem", type: "pkcs8" });
-  await writeFile(join(directory.path, "keys", `${name}.pem`), text);
+  const text = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
+  keys += 1;
+  await replaceFile({ directory: join(directory.path, "keys") }, `${keys}.pem`, text);
 }
 
 async function startProvider(address: string): Promise<void> {
@@ -153,10 +160,10 @@ describe("zitadel's provider", () => {
         statuses.push((await ask(gate, "/x", { token })).status);
       }
     });
-    for (const next of ["2", "3"]) {
+    for (let added = 0; added < 2; added += 1) {
       // Longer than the minimum interval between fetches for an unknown kid.
       await sleep(8_000);
-      await addKey(next);
+      await addKey();
     }
     await sleep(2_000);
     over.abort();
