@@ -282,7 +282,9 @@ describe("signing out", () => {
     const claims = [one, two].map(({ cookie }) => cookie.split(".")[1]);
     expect(await Promise.all(claims.map(asked))).toEqual([true, false]);
     // A provider may keep its session id: the next sign-in of the same session counts.
-    await expect.poll(async () => isSignedIn(sessionOf(await signIn({ sid: "s-1" })))).toBe(true);
+    await expect
+      .poll(async () => isSignedIn(sessionOf(await signIn({ sid: "s-1" }))), { timeout: 5_000 })
+      .toBe(true);
   });
 
   it("by the provider ends all sessions of an account, and no later one by the same token", async () => {
@@ -294,7 +296,9 @@ describe("signing out", () => {
     expect((await endedBy(await provider.logoutToken({ sub: "u-17" }))).status).toBe(200);
     expect(await isSignedIn(one)).toBe(false);
     // `iat` counts whole seconds: the next sign-in works from the next one on.
-    await expect.poll(async () => isSignedIn(sessionOf(await signIn({ sid: "s-4" })))).toBe(true);
+    await expect
+      .poll(async () => isSignedIn(sessionOf(await signIn({ sid: "s-4" }))), { timeout: 5_000 })
+      .toBe(true);
   });
 
   it("by the provider ends a session whose ID token named none, if the logout token names both", async () => {

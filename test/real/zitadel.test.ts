@@ -51,7 +51,7 @@ let keys = 0;
  */
 async function addKey(): Promise<void> {
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-  const text = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
+  const text = privateKey.export({ format: "pem", type: "pkcs8" });
   keys += 1;
   await replaceFile({ directory: join(directory.path, "keys") }, `${keys}.pem`, text);
 }
