@@ -85,6 +85,22 @@ describe.each([
     expect(answer.cipher).toBe("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256");
   });
 
+  it("prefers AES-128 in TLS 1.3, and speaks AES-256 and ChaCha20 with clients that have nothing else", async () => {
+    const [aes128, aes256, chacha] = [
+      "TLS_AES_128_GCM_SHA256",
+      "TLS_AES_256_GCM_SHA384",
+      "TLS_CHACHA20_POLY1305_SHA256",
+    ];
+    for (const [offered, chosen] of [
+      [[chacha, aes256, aes128], aes128],
+      [[chacha, aes256], aes256],
+      [[chacha], chacha],
+    ] as const) {
+      const options = { minVersion: "TLSv1.3", ciphers: offered.join(":") } as const;
+      expect((await tlsExchange(standing().gate, GET, options)).cipher).toBe(chosen);
+    }
+  });
+
   it("negotiates once", async () => {
     const { gate, backend } = standing();
     expect(await renegotiated(gate)).toBe(false);

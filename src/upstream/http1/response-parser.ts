@@ -148,14 +148,17 @@ type NodeParserClass = (new () => NodeParser) & Constants;
 /** If this is returned, Node skips the body: for a response to HEAD, or after an interim response. */
 const WITHOUT_BODY = 1;
 
-/** Maximum size of one read, in bytes. */
-const READ_BYTES = 64 * 1024;
-
-/** Reads of at least this size belong to a large body, whose next read is as large. */
+/** Reads of at least this size, in bytes, belong to a large body, whose next reads have a buffer of their own. */
 const LARGE_BYTES = 32 * 1024;
 
 /** All connections of a thread read small messages into this buffer: each read is parsed and copied before the next one. */
-const SHARED = Buffer.allocUnsafeSlow(READ_BYTES);
+const SHARED = Buffer.allocUnsafeSlow(64 * 1024);
+
+/**
+ * Maximum size of a read of a large body, in bytes. With 64 KiB, client and backend are woken twice as often, at 1.3 times the CPU
+ * time of a download. From 128 KiB on (`MALLOC_MMAP_THRESHOLD_` of the image), each buffer is mapped anew, at three times the CPU time.
+ */
+const LARGE_READ_BYTES = 124 * 1024;
 
 /**
  * Reads the responses on one connection with Node's own parser, llhttp, as strictly as `node:http` does: ambiguous framing
@@ -194,7 +197,7 @@ export class ResponseParser {
   nextBuffer(): Buffer {
     if (!this.#isLarge) this.#buffer = SHARED;
     else if (this.#isRetained || this.#buffer === SHARED) {
-      this.#buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+      this.#buffer = Buffer.allocUnsafeSlow(LARGE_READ_BYTES);
     }
     this.#isRetained = false;
     return this.#buffer;
@@ -254,9 +257,10 @@ export class ResponseParser {
     this.#events.onBody(parts.length === 1 ? this.#retained(first) : Buffer.concat(parts));
   }
 
-  /** Returns a part of this read that stays valid afterwards: the part itself, or a copy. */
+  /** Returns a part of this read that stays valid afterwards: a copy, or the part itself if it fills half of its buffer. */
   #retained(part: Buffer): Buffer {
-    if (this.#buffer === SHARED || part.length < LARGE_BYTES) return Buffer.from(part);
+    const buffer = this.#buffer;
+    if (buffer === SHARED || part.length < buffer.length / 2) return Buffer.from(part);
     this.#isRetained = true;
     return part;
   }
