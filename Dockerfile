@@ -61,11 +61,12 @@ USER 65532:65532
 EXPOSE 8443 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
   CMD ["/nodejs/bin/node", "--disable-sigusr1", "/app/dist/main.js", "healthcheck"]
-# A young generation of at most 8 MiB: 38 MB less resident memory under load, at the same cost of a request.
+# A young generation of at most 8 MiB: 38 MB less resident memory under load, at the same cost of a request. It begins with 2 MiB
+# instead of one, since half of the start's collections took a twentieth of its time.
 # V8 must not shrink the heap when idle: it would drop the shapes of unused objects, and the code compiled for them. The
 # first seconds after a pause then cost 50 % more, everything after that 10 %.
 # Two threads of V8 for marking and compiling instead of four: where all share one core, each takes a slice of 4 ms from the
 # thread that serves. For the same reason, one thread at most marks beside it.
 # No signal opens the debugger, not even before Sallyport's first line runs.
-ENTRYPOINT ["/nodejs/bin/node", "--max-semi-space-size=8", "--no-memory-reducer", "--v8-pool-size=2", "--concurrent-marking-max-worker-num=1", "--disable-sigusr1", "/app/dist/main.js"]
+ENTRYPOINT ["/nodejs/bin/node", "--min-semi-space-size=2", "--max-semi-space-size=8", "--no-memory-reducer", "--v8-pool-size=2", "--concurrent-marking-max-worker-num=1", "--disable-sigusr1", "/app/dist/main.js"]
 CMD ["serve"]

@@ -1,9 +1,12 @@
 /** `npm run build`: everything that runs, the libraries too, goes into dist/, which then needs nothing but Node. */
 import { defineConfig } from "rolldown";
+import { chunks } from "./build/chunks.ts";
 import { compact } from "./build/compact.ts";
 import { leftOut } from "./build/left-out.ts";
 import { licences } from "./build/licences.ts";
 import { moduleType } from "./build/module-type.ts";
+
+const { plugin: chunksPlugin, nameOf: chunkOf } = chunks();
 
 export default defineConfig({
   cwd: import.meta.dirname,
@@ -17,6 +20,8 @@ export default defineConfig({
     "sqlite-worker": "src/credentials/stores/sql/sqlite-worker.ts",
   },
   platform: "node",
+  // They are programs: nobody imports them.
+  preserveEntrySignatures: false,
   tsconfig: false,
   transform: {
     target: "node24",
@@ -35,6 +40,7 @@ export default defineConfig({
     ]),
     licences("THIRD-PARTY-LICENSES.txt"),
     moduleType(),
+    chunksPlugin,
     compact(),
   ],
   onLog(level, log, report) {
@@ -43,6 +49,10 @@ export default defineConfig({
   output: {
     dir: "dist",
     cleanDir: true,
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: [{ name: chunkOf, debugName: "start" }],
+    },
     format: "esm",
     // So that stack traces can be read.
     minify: false,

@@ -38,7 +38,8 @@ export function createNetworks(ranges: readonly string[]): Networks {
   const list = new BlockList();
   for (const range of ranges) {
     const [address = "", prefix] = range.split("/");
-    const family = isIPv6(address) ? "ipv6" : "ipv4";
+    // Node compiles a long expression to see that an address is one of IPv6, which takes 8 ms at the first time.
+    const family = address.includes(":") ? "ipv6" : "ipv4";
     if (prefix === undefined) list.addAddress(address, family);
     else list.addSubnet(address, Number(prefix), family);
   }
