@@ -97,7 +97,7 @@ export const SCENARIOS = {
       }),
   },
   i: {
-    title: "requests at a fixed rate, each timed from when it was due",
+    title: "latency at saturation, and at fixed rates from when each request was due",
     run: (bench) => measureOpenLoop(bench, "i", ["sallyport", "envoy-es256"]),
   },
   j: {

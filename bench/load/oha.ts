@@ -2,16 +2,17 @@ import { run } from "../machine/children.ts";
 import { needProgram } from "../machine/programs.ts";
 import { CONNECTIONS } from "./wrk.ts";
 
-/** Requests at a fixed rate, whether or not earlier ones were answered (an open loop). */
-export interface OpenLoad {
+/** Requests at a fixed rate, whether or not earlier ones were answered (an open loop), or as fast as they are answered. */
+export interface TimedLoad {
   readonly port: number;
   readonly tls: boolean;
   readonly token: string;
-  readonly perSecond: number;
+  /** Undefined for as fast as they are answered. */
+  readonly perSecond: number | undefined;
   readonly seconds: number;
 }
 
-export interface OpenLoadResult {
+export interface TimedLoadResult {
   readonly requests: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -21,16 +22,17 @@ export interface OpenLoadResult {
 }
 
 /**
- * Sends them with oha over 32 keep-alive connections. Each is timed from when it was due, not from when a connection was
- * free (`--latency-correction`).
+ * Sends them with oha over 32 keep-alive connections. At a fixed rate, each is timed from when it was due, not from when a
+ * connection was free (`--latency-correction`).
  */
-export async function openLoad(options: OpenLoad): Promise<OpenLoadResult> {
+export async function timedLoad(options: TimedLoad): Promise<TimedLoadResult> {
   const { port, tls, token, perSecond, seconds } = options;
+  const pace = perSecond === undefined ? [] : ["--latency-correction", "-q", String(perSecond)];
   const output = await run(
     needProgram("oha"),
     [
-      ...["--no-tui", "--output-format", "json", "--latency-correction", "--disable-compression"],
-      ...["-c", String(CONNECTIONS), "-q", String(perSecond), "-z", `${seconds}s`, "--insecure"],
+      ...["--no-tui", "--output-format", "json", "--disable-compression", ...pace],
+      ...["-c", String(CONNECTIONS), "-z", `${seconds}s`, "--insecure"],
       ...["-H", `Authorization: Bearer ${token}`],
       `${tls ? "https" : "http"}://127.0.0.1:${port}/orders/4711`,
     ],
@@ -45,7 +47,7 @@ interface Report {
   readonly errorDistribution: Readonly<Record<string, number>>;
 }
 
-function read(output: string): OpenLoadResult {
+function read(output: string): TimedLoadResult {
   const report: Report = JSON.parse(output);
   const { latencyPercentiles: latency, statusCodeDistribution, errorDistribution } = report;
   const answered = sum(statusCodeDistribution);

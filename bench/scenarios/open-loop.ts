@@ -1,5 +1,5 @@
 import { startBackend } from "../backends/nginx.ts";
-import { openLoad } from "../load/oha.ts";
+import { timedLoad } from "../load/oha.ts";
 import { load } from "../load/wrk.ts";
 import { missingPrograms } from "../machine/programs.ts";
 import { type PeerName, PEERS } from "../peers.ts";
@@ -11,12 +11,15 @@ import { type Contender, inTurns, messageOf, voidRow } from "./rounds.ts";
 import type { Bench } from "./scenario.ts";
 import { tokenFile } from "./token-files.ts";
 
-/** A quarter of the rate that saturates, and a low rate. */
-const RATES = [4_000, 1_000];
+/** As fast as they are answered; an eighth of that; and a low rate. */
+const RATES = [undefined, 4_000, 1_000];
 /** The minimum duration: in a shorter time, the 32 handshakes at the beginning would determine the 99th percentile. */
 const LEAST_SECONDS = 20;
 
-/** Measures tail latency without saturation: requests at fixed rates, each timed from when it was due. */
+/**
+ * Measures tail latency: at saturation, where each request is timed by itself, and at fixed rates, where each is timed from when
+ * it was due.
+ */
 export async function measureOpenLoop(
   bench: Bench,
   scenario: string,
@@ -55,12 +58,12 @@ async function measureVariant(
       for (const [index, perSecond] of RATES.entries()) {
         contenders[index]?.push({
           peer: name,
-          variant: `${tls ? "TLS" : "plain"}, ${perSecond}/s`,
+          variant: `${tls ? "TLS" : "plain"}, ${perSecond === undefined ? "saturated" : `${perSecond}/s`}`,
           async measure() {
-            const result = await openLoad({ port, tls, token, perSecond, seconds });
+            const result = await timedLoad({ port, tls, token, perSecond, seconds });
             const { requests, errors, p50Ms, p99Ms, p999Ms } = result;
             if (errors > 0) throw new Error(`${errors} of ${requests} requests failed`);
-            if (requests < perSecond * seconds * 0.95) {
+            if (perSecond !== undefined && requests < perSecond * seconds * 0.95) {
               throw new Error(`only ${requests} requests were answered`);
             }
             return { rate: requests / seconds, p50: p50Ms, p99: p99Ms, p999: p999Ms };
