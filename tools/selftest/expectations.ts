@@ -50,6 +50,23 @@ export const refusedOrUnauthorized: Expectation = {
   judge: (observed) => judgeAbsence(observed, REFUSED_OR_UNAUTHORIZED),
 };
 
+/** Passes as well if it arrives below the public path, in a spelling that every server reads alike: a proxy has cleaned it. */
+export function refusedOrPublic(publicPath: string): Expectation {
+  return {
+    ...refusedOrUnauthorized,
+    judge(observed, mark) {
+      const [arrival, ...more] = observed.arrived ?? [];
+      const isPublic =
+        arrival?.url.startsWith(publicPath) === true &&
+        /^[\w/-]*$/.test(arrival.url) &&
+        more.length === 0;
+      return isPublic
+        ? pass(`it arrived as the public ${describeArrival(arrival)}`)
+        : refusedOrUnauthorized.judge(observed, mark);
+    },
+  };
+}
+
 /** What other proxies answer when they were told no in a way that they do not know. */
 const ERRORS_OF_ASKERS = new Set([500, 502, 503]);
 

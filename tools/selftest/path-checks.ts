@@ -1,5 +1,12 @@
 import { type Check, single } from "./check-result.ts";
-import { arrives, describeArrival, fail, pass, refusedOrUnauthorized } from "./expectations.ts";
+import {
+  arrives,
+  describeArrival,
+  fail,
+  pass,
+  refusedOrPublic,
+  refusedOrUnauthorized,
+} from "./expectations.ts";
 import { authorization, protectedPath, type Target } from "./deployment.ts";
 import { HTTP1, type RequestWriter } from "./raw-exchange.ts";
 
@@ -52,7 +59,7 @@ export function pathChecks(target: Target, writer: RequestWriter = HTTP1): Check
   const fromPublic = (name: string, path: (mark: string) => string): Check =>
     single(
       `path/public-${name}`,
-      refusedOrUnauthorized,
+      refusedOrPublic(publicPath),
       (mark) => get(target, path(mark), []),
       skip,
     );
