@@ -67,6 +67,6 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
 # first seconds after a pause then cost 50 % more, everything after that 10 %.
 # Two threads of V8 for marking and compiling instead of four: where all share one core, each takes a slice of 4 ms from the
 # thread that serves. For the same reason, one thread at most marks beside it.
-# No signal opens the debugger, not even before Sallyport's first line runs.
-ENTRYPOINT ["/nodejs/bin/node", "--min-semi-space-size=2", "--max-semi-space-size=8", "--no-memory-reducer", "--v8-pool-size=2", "--concurrent-marking-max-worker-num=1", "--disable-sigusr1", "/app/dist/main.js"]
+# Nothing compiles text (`eval`, `new Function`). No signal opens the debugger, not even before Sallyport's first line runs.
+ENTRYPOINT ["/nodejs/bin/node", "--min-semi-space-size=2", "--max-semi-space-size=8", "--no-memory-reducer", "--v8-pool-size=2", "--concurrent-marking-max-worker-num=1", "--disallow-code-generation-from-strings", "--disable-sigusr1", "/app/dist/main.js"]
 CMD ["serve"]

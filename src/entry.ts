@@ -1,4 +1,4 @@
-#!/usr/bin/env -S node --min-semi-space-size=2 --max-semi-space-size=8 --no-memory-reducer --v8-pool-size=2 --concurrent-marking-max-worker-num=1
+#!/usr/bin/env -S node --min-semi-space-size=2 --max-semi-space-size=8 --no-memory-reducer --v8-pool-size=2 --concurrent-marking-max-worker-num=1 --disallow-code-generation-from-strings
 import { hardenProcess } from "./lib/process-hardening.ts";
 import { unsupportedNode } from "./lib/node-version.ts";
 
