@@ -25,7 +25,7 @@ import {
 } from "../server/tls/tls-listener.ts";
 import type { ApiKeySet } from "../tokens/api-keys/api-keys.ts";
 import { type TrustedKeyFiles, unreadable } from "../tokens/trusted/trusted-keys.ts";
-import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
+import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import { isKeyed } from "./gate/remote-checks.ts";
 import { systemCode } from "../lib/text/error-code.ts";

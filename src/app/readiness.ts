@@ -10,7 +10,7 @@ import {
   probePage,
   type Reachability,
 } from "../upstream/pool/health-check.ts";
-import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
+import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
 import type { OpenUserStore } from "../credentials/stores/user-store.ts";
 import { sharedFor, SingleFlight } from "../lib/async/single-flight.ts";
 import { withTimeout } from "../lib/async/with-timeout.ts";

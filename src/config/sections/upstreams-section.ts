@@ -58,7 +58,7 @@ function weightedTarget() {
   });
 }
 
-/** Separates the addresses of the targets from their weights, if any target has one. */
+/** Separates the addresses of the targets from their weights, one for each; without weights, all are 1. */
 function withWeights<Rest extends { readonly targets: readonly WrittenTarget[] }>({
   targets,
   ...rest
@@ -131,7 +131,7 @@ function missingUpstreams({ whole, upstreams: names }: Written): PathProblem[] {
 
 const RANGE = /^(\d{3})(?:-(\d{3}))?$/;
 
-/** `200-399,404`, parsed to ranges. */
+/** `200-399,404`, parsed to inclusive ranges. */
 function statuses() {
   const message = "must be statuses such as 200-399 or 200,204";
   return z.string().transform((text, context) => {

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { duration, filePath, flag, text, whole, settings } from "../fields.ts";
 import { LARGEST_USERS_FILE } from "../../credentials/stores/user-store.ts";
-import type { StoreKindName } from "../../credentials/stores/store-kinds.ts";
 import { POINTER } from "../../credentials/stores/http/http-store.ts";
 import { listAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
 
@@ -31,7 +30,7 @@ function usersPath() {
   });
 }
 
-function store<Kind extends StoreKindName, Shape extends z.ZodRawShape>(
+function store<Kind extends string, Shape extends z.ZodRawShape>(
   kind: Kind,
   about: string,
   settings: Shape,

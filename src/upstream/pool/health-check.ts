@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import { failureReason } from "../http/failures.ts";
 import { type BackendQuery, sendQuery, sendQueryOnce, type ShortAnswer } from "../http2/query.ts";
 import type { Target } from "./target.ts";
-import type { HealthOptions, UpstreamOptions } from "./upstream-options.ts";
+import type { HealthOptions, UpstreamOptions } from "./upstreams.ts";
 import { grpcFrame, grpcMessage } from "../../core/request/grpc.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sharedFor, SingleFlight } from "../../lib/async/single-flight.ts";
@@ -66,7 +66,7 @@ async function ask(
 ): Promise<AdminResponse> {
   try {
     const origin = firstOriginOf(upstream);
-    const pool = openPool(origin, { protocol: upstream.protocol, connectMs: TIMEOUT_MS });
+    const pool = openPool(origin, upstream.protocol, TIMEOUT_MS);
     const query = probeQuery(origin, path);
     const { status, body } = await sendQueryOnce(pool, query, limit, PROBED_BYTES);
     // The parser accepts any three digits; RFC 9110 §15 ends at 599.
@@ -247,6 +247,6 @@ async function statusOf(
 ): Promise<number> {
   const query = probeQuery(origin, path);
   if (speaksHttp2) return (await sendQuery(pool, query, limit, MAX_BYTES)).status;
-  const own = openPool(origin, { connectMs });
+  const own = openPool(origin, "http1", connectMs);
   return (await sendQueryOnce(own, query, limit, 0)).status;
 }
