@@ -230,8 +230,8 @@ function upstreamsCheck(
 function probePagesOf({ configuration, upstreams }: Probed): AdminPage[] {
   const { admin } = configuration;
   if (admin === "off" || admin.probes.length === 0) return [];
-  return admin.probes.flatMap(({ path, upstream, target = path }) => {
-    const probed = upstreams.find(({ name }) => name === upstream);
-    return probed === undefined ? [] : [probePage({ path, target }, probed)];
+  return admin.probes.flatMap((probe) => {
+    const probed = upstreams.find(({ name }) => name === probe.upstream);
+    return probed === undefined ? [] : [probePage(probe, probed)];
   });
 }

@@ -1,4 +1,5 @@
 import { connect } from "node:net";
+import type { Configuration } from "../../config/configuration.ts";
 import { failureReason } from "../http/failures.ts";
 import { type BackendQuery, sendQuery, sendQueryOnce, type ShortAnswer } from "../http2/query.ts";
 import type { Target } from "./target.ts";
@@ -12,13 +13,7 @@ import { type AdminPage, type AdminResponse, PLAIN_TEXT } from "../../core/admin
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import { openPool } from "./open-pool.ts";
 
-/** A path of the admin listener that a backend answers. */
-interface ProbeRoute {
-  /** The path on the admin listener. */
-  readonly path: string;
-  /** Path and query at the backend. */
-  readonly target: string;
-}
+type Probe = Exclude<Configuration["admin"], string>["probes"][number];
 
 /** The time limit for a complete response, in milliseconds. */
 const TIMEOUT_MS = 10_000;
@@ -35,7 +30,7 @@ const BODILESS = [204, 205, 304];
  * @param limitMs the time limit for a complete response.
  */
 export function probePage(
-  { path, target }: ProbeRoute,
+  { path, target = path }: Omit<Probe, "upstream">,
   upstream: UpstreamOptions,
   limitMs = TIMEOUT_MS,
 ): AdminPage {
