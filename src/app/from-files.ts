@@ -34,10 +34,7 @@ import { systemCode } from "../lib/text/error-code.ts";
 
 type Tls = Configuration["server"]["tls"];
 
-interface CertificateFiles {
-  readonly certFile: string;
-  readonly keyFile: string;
-}
+type CertificateFiles = Extract<Tls, { readonly mode: "certificates" }>["certificates"][number];
 
 /** Returns the files of the certificates, those of the one that is served by default first; none without files. */
 export function certificateFilesOf(tls: Tls): readonly CertificateFiles[] {

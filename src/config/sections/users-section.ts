@@ -30,7 +30,8 @@ function usersPath() {
   });
 }
 
-function store<Kind extends string, Shape extends z.ZodRawShape>(
+/** An entry of a list of stores. */
+export function store<Kind extends string, Shape extends z.ZodRawShape>(
   kind: Kind,
   about: string,
   settings: Shape,
@@ -46,7 +47,7 @@ function asking() {
   };
 }
 
-function timeout() {
+export function timeout() {
   return duration({ min: 10, max: 30_000 })
     .prefault("3s")
     .describe("Time for connection and response; then 503");
