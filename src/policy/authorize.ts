@@ -55,7 +55,7 @@ function networkWords({ allow, deny }: NetworkLists): string[] {
   ];
 }
 
-/** What a route requires of callers in addition to a token. */
+/** What a route requires of callers in addition to a token. A claim that is a list must contain the value. */
 export type Requirements = NonNullable<Configuration["routes"][number]["require"]>;
 
 /** What a route requires under one key of `routes[].require`. */

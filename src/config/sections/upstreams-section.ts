@@ -209,6 +209,7 @@ function isDnsServer(text: string): boolean {
   return sound && Number(port) >= 1 && Number(port) <= 65_535;
 }
 
+/** Without it, a name is resolved with each new connection. */
 function resolve() {
   return z.strictObject({
     interval: duration({ min: 100 }).prefault("10s").describe("Longest time between lookups"),
