@@ -30,7 +30,10 @@ const LAYERS = ["lib", "core", ...FEATURES, "config", "app", "cli", "entry.ts"] 
 
 type Layer = (typeof LAYERS)[number];
 
-/** lib <- core <- features <- config <- app <- cli <- entry.ts. Of a feature, `core` and its siblings know types only. */
+/**
+ * lib <- core <- features <- config <- app <- cli <- entry.ts. Of a feature, `core` and its siblings know types only; so do
+ * features of `config`, which says what their settings are.
+ */
 const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
   lib: [],
   core: ["lib"],
@@ -131,7 +134,9 @@ function house(layer: Layer | undefined, subject: string): Restriction[] {
       regex: other.endsWith(".ts")
         ? `^\\.{1,2}/(.*/)?${other.replace(".", "\\.")}$`
         : `^\\.{1,2}/(.*/)?${other}/`,
-      allowTypeImports: (layer === "core" || isFeature(layer)) && isFeature(other),
+      allowTypeImports:
+        (layer === "core" && isFeature(other)) ||
+        (isFeature(layer) && (isFeature(other) || other === "config")),
       message: `direction: src/${subject} may not import ${other}.`,
     }),
   );

@@ -25,7 +25,7 @@ import {
 } from "../server/tls/tls-listener.ts";
 import type { ApiKeySet } from "../tokens/api-keys/api-keys.ts";
 import { type TrustedKeyFiles, unreadable } from "../tokens/trusted/trusted-keys.ts";
-import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
+import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import { isKeyed } from "./gate/remote-checks.ts";
 import { systemCode } from "../lib/text/error-code.ts";
@@ -34,10 +34,7 @@ import { systemCode } from "../lib/text/error-code.ts";
 
 type Tls = Configuration["server"]["tls"];
 
-interface CertificateFiles {
-  readonly certFile: string;
-  readonly keyFile: string;
-}
+type CertificateFiles = Extract<Tls, { readonly mode: "certificates" }>["certificates"][number];
 
 /** Returns the files of the certificates, those of the one that is served by default first; none without files. */
 export function certificateFilesOf(tls: Tls): readonly CertificateFiles[] {

@@ -10,7 +10,7 @@ import {
   probePage,
   type Reachability,
 } from "../upstream/pool/health-check.ts";
-import type { UpstreamOptions } from "../upstream/pool/upstream-options.ts";
+import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
 import type { OpenUserStore } from "../credentials/stores/user-store.ts";
 import { sharedFor, SingleFlight } from "../lib/async/single-flight.ts";
 import { withTimeout } from "../lib/async/with-timeout.ts";
@@ -230,8 +230,8 @@ function upstreamsCheck(
 function probePagesOf({ configuration, upstreams }: Probed): AdminPage[] {
   const { admin } = configuration;
   if (admin === "off" || admin.probes.length === 0) return [];
-  return admin.probes.flatMap(({ path, upstream, target = path }) => {
-    const probed = upstreams.find(({ name }) => name === upstream);
-    return probed === undefined ? [] : [probePage({ path, target }, probed)];
+  return admin.probes.flatMap((probe) => {
+    const probed = upstreams.find(({ name }) => name === probe.upstream);
+    return probed === undefined ? [] : [probePage(probe, probed)];
   });
 }

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { isIP, isIPv4, isIPv6 } from "node:net";
 import { z } from "zod";
+import { LONGEST_TIMER_MS } from "../lib/clock.ts";
 import {
   DURATION,
   formatDuration,
@@ -16,9 +17,6 @@ import { canonicalPath } from "../lib/http/path/canonical-path.ts";
 
 /** The types of values in the configuration. Messages continue the name of the key: "must be …". */
 
-/** The longest delay of `setTimeout` in milliseconds, about 24.8 days; beyond it, the timer fires at once. */
-const LONGEST_TIMER = 2 ** 31 - 1;
-
 const DURATION_UNIT_MISSING = "has no unit: write ms, s, m or h after the number, as in 30s";
 
 const SIZE_UNIT_MISSING = "has no unit: write B, KiB, MiB or GiB after the number, as in 16KiB";
@@ -27,7 +25,7 @@ const SIZE_UNIT_MISSING = "has no unit: write B, KiB, MiB or GiB after the numbe
 export const DURATIONS = z.registry();
 
 /** @returns a field for a duration such as `1h30m`, parsed to milliseconds; `min` and `max` are in milliseconds. */
-export function duration({ min = 1, max = LONGEST_TIMER } = {}) {
+export function duration({ min = 1, max = LONGEST_TIMER_MS } = {}) {
   const wrong = (issue: { input?: unknown }): string =>
     isNumeric(issue.input)
       ? DURATION_UNIT_MISSING

@@ -8,6 +8,9 @@ export interface Clock {
   monotonic(): number;
 }
 
+/** The longest delay of `setTimeout`, in milliseconds, about 24.8 days; beyond it, the timer fires at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 /**
  * Returns a monotonic clock, in milliseconds, that gives the same time in all threads. `monotonic` does not: it
  * starts at 0 with its thread.

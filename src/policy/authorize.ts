@@ -1,3 +1,4 @@
+import type { Configuration } from "../config/configuration.ts";
 import { GateError } from "../core/request/errors.ts";
 import type { GateRequest } from "../core/request/gate-request.ts";
 import type { ClaimScalar, Identity, IdentityClaims } from "../core/request/identity.ts";
@@ -54,35 +55,8 @@ function networkWords({ allow, deny }: NetworkLists): string[] {
   ];
 }
 
-/** What a route requires of callers in addition to a token. */
-export interface Requirements {
-  readonly groups?: NamesRequirement;
-  /** Scopes of the token. */
-  readonly scopes?: NamesRequirement;
-  /** All of them must be met. */
-  readonly claims?: readonly ClaimRequirement[];
-  /** The issuers of accepted tokens. */
-  readonly issuers?: readonly string[];
-  /** Whether the token must be bound to a key of the client. */
-  readonly proof?: boolean;
-  /** SPIFFE IDs of accepted certificates. One that ends with `/*` covers all IDs below. */
-  readonly spiffe?: readonly string[];
-}
-
-/** At least one of `any`, and every one of `all`. */
-interface NamesRequirement {
-  readonly any?: readonly string[];
-  readonly all?: readonly string[];
-}
-
-/** The required value of one claim. If the claim is a list, it must contain the value. */
-interface ClaimRequirement {
-  /** The name of the claim; `a.b` is `b` in the object `a`. */
-  readonly claim: string;
-  readonly any?: readonly ClaimScalar[];
-  readonly all?: readonly ClaimScalar[];
-  readonly equals?: ClaimScalar;
-}
+/** What a route requires of callers in addition to a token. A claim that is a list must contain the value. */
+export type Requirements = NonNullable<Configuration["routes"][number]["require"]>;
 
 /** What a route requires under one key of `routes[].require`. */
 interface Requirement {
@@ -157,7 +131,7 @@ interface Demand {
 
 function ofNames(
   what: string,
-  { any, all }: { readonly [How in keyof NamesRequirement]?: readonly ClaimScalar[] | undefined },
+  { any, all }: { readonly [How in "any" | "all"]?: readonly ClaimScalar[] | undefined },
   held: Demand["held"],
 ): Demand[] {
   return [

@@ -8,7 +8,7 @@ import { sendQueryOnce } from "./http2/query.ts";
 import { openPool } from "./pool/open-pool.ts";
 import { firstOriginOf } from "./pool/target-list.ts";
 import type { TargetOrigin } from "./pool/target-origin.ts";
-import type { UpstreamOptions } from "./pool/upstream-options.ts";
+import type { UpstreamOptions } from "./pool/upstreams.ts";
 
 /** How long a version is cached, in milliseconds. */
 const CACHE_MS = 10_000;
@@ -32,12 +32,12 @@ export function openBackendVersion(
   options: BackendVersionOptions,
 ): VersionSource & { close(): Promise<void> } {
   const { upstream, path, field, clock } = options;
-  const { timeouts, protocol = "http1" } = upstream;
+  const { timeouts, protocol } = upstream;
   const origin = firstOriginOf(upstream);
   const closing = new AbortController();
   const query = sharedFor(CACHE_MS, clock, async () => {
     const limit = AbortSignal.any([closing.signal, AbortSignal.timeout(timeouts.response)]);
-    const pool = openPool(origin, { protocol, connectMs: timeouts.connect });
+    const pool = openPool(origin, protocol, timeouts.connect);
     const text = await textBy(pool, origin, path, limit);
     const value: unknown = text === undefined ? undefined : parseStrictJson(text);
     const version = isJsonObject(value) && Object.hasOwn(value, field) ? value[field] : undefined;

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { HashingPool } from "../../src/credentials/hashing/hashing-pool.ts";
-import type { HttpSettings } from "../../src/credentials/stores/http/http-store.ts";
-import { openUserStore } from "../../src/credentials/stores/store-kinds.ts";
+import { openUserStore, type StoreSettings } from "../../src/credentials/stores/store-kinds.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { contentOf, STRANGER } from "./fixture.ts";
@@ -22,7 +21,7 @@ const FAULTS: readonly [string, (request: IncomingMessage, response: ServerRespo
   ["says nothing", () => undefined],
 ];
 
-async function opened(more: Partial<HttpSettings> = {}) {
+async function opened(more: Partial<StoreSettings<"http">> = {}) {
   const login = await startLoginServer();
   onTestFinished(() => login[Symbol.asyncDispose]());
   login.users = new Map([["alice", { name: "alice", password: "apple" }]]);

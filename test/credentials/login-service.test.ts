@@ -6,10 +6,12 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { KeyedSemaphore } from "../../src/lib/async/keyed-semaphore.ts";
 
 const LIMITS = {
-  pair: { attempts: 2, withinMs: 60_000, banMs: 60_000 },
-  address: { attempts: 100, withinMs: 60_000, banMs: 60_000 },
-  account: { attempts: 100, withinMs: 60_000 },
-  global: { attempts: 100, withinMs: 60_000 },
+  attempts: 2,
+  within: 60_000,
+  ban: 60_000,
+  address: { attempts: 100, within: 60_000, ban: 60_000 },
+  account: { attempts: 100, within: 60_000 },
+  global: { attempts: 100, within: 60_000 },
 };
 
 type CheckResult = Awaited<ReturnType<CredentialCheck["check"]>>;

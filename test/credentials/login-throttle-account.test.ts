@@ -5,14 +5,14 @@ import { oneByOne } from "./fixture.ts";
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 const HOME = "192.0.2.1";
-const FAR = { attempts: 1_000_000, withinMs: MINUTE, banMs: MINUTE };
+const FAR = { attempts: 1_000_000, within: MINUTE, ban: MINUTE };
 
 /** Consecutive failures of one name, without the limits per minute. */
 function guarded(attempts = 100) {
   let time = 1_000_000;
   const login = oneByOne(
     new FailureThrottle(
-      { pair: FAR, address: FAR, global: FAR, account: { attempts, withinMs: DAY } },
+      { ...FAR, address: FAR, global: FAR, account: { attempts, within: DAY } },
       { now: () => 0, monotonic: () => time },
     ),
   );

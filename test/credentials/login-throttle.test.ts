@@ -7,13 +7,13 @@ import { heapInUse } from "../support/heap.ts";
 import { oneByOne } from "./fixture.ts";
 
 const MINUTE = 60_000;
-const PAIR = { attempts: 5, withinMs: 2 * MINUTE, banMs: 5 * MINUTE };
+const PAIR = { attempts: 5, within: 2 * MINUTE, ban: 5 * MINUTE };
 const DAY = 24 * 60 * MINUTE;
 const LIMITS = {
-  pair: PAIR,
+  ...PAIR,
   address: { ...PAIR, attempts: 50 },
-  account: { attempts: 100, withinMs: DAY },
-  global: { attempts: 1_000_000, withinMs: MINUTE },
+  account: { attempts: 100, within: DAY },
+  global: { attempts: 1_000_000, within: MINUTE },
 };
 const HOME = "192.0.2.1";
 
@@ -141,8 +141,8 @@ test("new limits keep the counts", () => {
   login.fail(3, "bob", HOME);
   login.succeeded("carol", HOME);
   const familiar = login.queueFor("carol", HOME);
-  const pair = { attempts: 4, withinMs: 3 * MINUTE, banMs: 2 * MINUTE };
-  login.change({ ...LIMITS, pair });
+  const pair = { attempts: 4, within: 3 * MINUTE, ban: 2 * MINUTE };
+  login.change({ ...LIMITS, ...pair });
   expect(login.retryAfter("alice", HOME)).toBe(120);
   expect(login.queueFor("carol", HOME)).toEqual(familiar);
   expect(login.remaining("bob", HOME)).toBe(1);
@@ -150,31 +150,31 @@ test("new limits keep the counts", () => {
   login.fail(1, "bob", HOME);
   expect(login.retryAfter("bob", HOME)).toBe(120);
   // The longer duration applies only to new bans.
-  login.change({ ...LIMITS, pair: { ...pair, banMs: 60 * MINUTE } });
+  login.change({ ...LIMITS, ...pair, ban: 60 * MINUTE });
   expect(login.retryAfter("bob", HOME)).toBe(120);
   // Five consecutive failures: alice is guarded now, and that address has used its attempts as an unknown network.
-  login.change({ ...LIMITS, pair, account: { attempts: 5, withinMs: DAY } });
+  login.change({ ...LIMITS, ...pair, account: { attempts: 5, within: DAY } });
   expect(login.refusal("alice", HOME)?.limit).toBe("account");
-  login.change({ ...LIMITS, pair, account: { attempts: 5, withinMs: MINUTE } });
+  login.change({ ...LIMITS, ...pair, account: { attempts: 5, within: MINUTE } });
   expect(login.refusal("alice", HOME)).toBeUndefined();
 });
 
 test("a smaller budget remembers what was spent from the larger one", () => {
-  const login = throttle({ global: { attempts: 100, withinMs: MINUTE } });
+  const login = throttle({ global: { attempts: 100, within: MINUTE } });
   for (let each = 0; each < 20; each += 1) login.failed(`user${each}`, `10.0.${each}.1`);
   expect(login.retryAfter("dora", "10.1.0.1")).toBe(0);
-  login.change({ ...LIMITS, global: { attempts: 10, withinMs: MINUTE } });
+  login.change({ ...LIMITS, global: { attempts: 10, within: MINUTE } });
   expect(login.refusal("dora", "10.1.0.1")?.limit).toBe("global");
 });
 
 test("with less room, the latest failures are remembered", () => {
-  const login = throttle({ pair: { ...PAIR, attempts: 1 } });
+  const login = throttle({ attempts: 1 });
   const failed = (index: number): [string, string] => [
     `user${index}`,
     `10.0.${index >> 8}.${index & 255}`,
   ];
   for (let index = 0; index < 2_000; index += 1) login.failed(...failed(index));
-  login.change({ ...LIMITS, pair: { ...PAIR, attempts: 1_000_000 } });
+  login.change({ ...LIMITS, attempts: 1_000_000 });
   expect(login.retryAfter(...failed(0))).toBe(0);
   expect(login.retryAfter(...failed(1_999))).toBe(300);
 });

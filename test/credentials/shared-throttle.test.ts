@@ -4,10 +4,12 @@ import type { AttemptEnd } from "../../src/core/shared-parts.ts";
 import { FailureThrottle } from "../../src/credentials/throttle/login-throttle.ts";
 
 const LIMITS = {
-  pair: { attempts: 3, withinMs: 60_000, banMs: 300_000 },
-  address: { attempts: 100, withinMs: 60_000, banMs: 60_000 },
-  account: { attempts: 100, withinMs: 60_000 },
-  global: { attempts: 100, withinMs: 60_000 },
+  attempts: 3,
+  within: 60_000,
+  ban: 300_000,
+  address: { attempts: 100, within: 60_000, ban: 60_000 },
+  account: { attempts: 100, within: 60_000 },
+  global: { attempts: 100, within: 60_000 },
 };
 
 /** Replicas that receive each other's attempts at once. They have just started: their clocks begin at 0. */

@@ -28,7 +28,12 @@ interface Protocol {
 
 const PROTOCOLS = {
   subjectAccessReview: {
-    settings: (apiServer, common) => ({ kind: "subjectAccessReview", apiServer, ...common }),
+    settings: (apiServer, common) => ({
+      kind: "subjectAccessReview",
+      apiServer,
+      staleFor: 0,
+      ...common,
+    }),
     reply: (allowed) => ({ status: 201, body: { status: { allowed } } }),
     about(body) {
       const { spec } = JSON.parse(body) as {

@@ -16,6 +16,7 @@ import { permitFor } from "../support/permit.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
 import { exchange } from "../support/raw-client.ts";
 import { until } from "../support/until.ts";
+import { UPSTREAM_DEFAULTS } from "../support/upstream-defaults.ts";
 
 /** A server that forwards to one backend, and how the request under way can be refused. */
 interface Front {
@@ -28,6 +29,7 @@ interface Front {
 async function startFront(url: string, answered: () => void = () => undefined): Promise<Front> {
   const upstream = new Upstream(
     {
+      ...UPSTREAM_DEFAULTS,
       ...{ name: "app", targets: [url], connections: 1 },
       queue: { length: 1, timeout: 1_000 },
       timeouts: { connect: 5_000, response: 5_000, idle: 5_000 },

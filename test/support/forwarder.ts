@@ -5,6 +5,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { Forwarder } from "../../src/upstream/forward.ts";
 import { IDENTITY_PRESETS } from "../../src/upstream/headers/identity-headers.ts";
 import { Upstream } from "../../src/upstream/pool/upstreams.ts";
+import { UPSTREAM_DEFAULTS } from "./upstream-defaults.ts";
 
 /**
  * @param target the URL of the backend
@@ -14,6 +15,7 @@ import { Upstream } from "../../src/upstream/pool/upstreams.ts";
 export function forwarderTo(target: string, reading: Partial<ClientReading> = {}) {
   const upstream = new Upstream(
     {
+      ...UPSTREAM_DEFAULTS,
       ...{ name: "app", targets: [target], connections: 1 },
       queue: { length: 10, timeout: 60_000 },
       timeouts: { connect: 5_000, response: 5_000, idle: 5_000 },

@@ -3,8 +3,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { type Balance, BALANCES } from "../../src/upstream/pool/balancers.ts";
 import type { Requester } from "../../src/upstream/pool/in-flight-counts.ts";
 import type { Target } from "../../src/upstream/pool/target.ts";
-import { Upstream } from "../../src/upstream/pool/upstreams.ts";
-import type { UpstreamOptions } from "../../src/upstream/pool/upstream-options.ts";
+import { Upstream, type UpstreamOptions } from "../../src/upstream/pool/upstreams.ts";
+import { UPSTREAM_DEFAULTS } from "../support/upstream-defaults.ts";
 
 interface Promised {
   /** Whether equal targets share the requests of one client, or those of many clients. */
@@ -15,20 +15,21 @@ interface Promised {
   readonly sparesBusy: boolean;
 }
 
-const PROMISED = {
+const PROMISED: Record<Balance, Promised> = {
   roundRobin: { shares: "requests", weighs: true, sparesBusy: false },
   leastRequests: { shares: "requests", weighs: true, sparesBusy: true },
   random2: { shares: "requests", weighs: true, sparesBusy: true },
   clientHash: { shares: "clients", weighs: true, sparesBusy: false },
   first: { shares: "nothing", weighs: false, sparesBusy: false },
-} satisfies Record<Balance, Promised>;
+};
 
 const URLS = ["http://127.0.0.1:9", "http://127.0.0.2:9", "http://127.0.0.3:9"] as const;
 
-function open(options: Pick<UpstreamOptions, "balance"> & Partial<UpstreamOptions>) {
+function open(options: Partial<UpstreamOptions>) {
   let time = 0;
   const upstream = new Upstream(
     {
+      ...UPSTREAM_DEFAULTS,
       ...{ name: "app", targets: URLS, connections: 1_000, queue: { length: 0, timeout: 1 } },
       ejection: { failures: 1, for: 60_000, most: 1 },
       timeouts: { connect: 1, response: 1, idle: 1 },
@@ -84,8 +85,8 @@ test("every balancer of the table is tested", () => {
   expect(Object.keys(PROMISED)).toEqual(BALANCES);
 });
 
-describe.each(Object.entries<Promised>(PROMISED))("%s", (name, { shares, weighs, sparesBusy }) => {
-  const balance = BALANCES.find((each) => each === name);
+describe.each(BALANCES)("%s", (balance) => {
+  const { shares, weighs, sparesBusy } = PROMISED[balance];
 
   test("uses every slot of every target, and again those that are released", () => {
     const { take, release, taken } = open({ balance, connections: 4 });

@@ -4,6 +4,7 @@ import { expect, it, onTestFinished } from "vitest";
 import type { SlotHolder } from "../../src/upstream/pool/slot.ts";
 import type { Target } from "../../src/upstream/pool/target.ts";
 import { Upstream } from "../../src/upstream/pool/upstreams.ts";
+import { UPSTREAM_DEFAULTS } from "../support/upstream-defaults.ts";
 
 /** Longer than a stalled request keeps its slot while others wait, in milliseconds. */
 const SLOW_MS = 600;
@@ -14,6 +15,7 @@ function start(connections: number, length: number) {
   let time = 0;
   const upstream = new Upstream(
     {
+      ...UPSTREAM_DEFAULTS,
       name: "app",
       targets: ["http://127.0.0.1:9"],
       connections,

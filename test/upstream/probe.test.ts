@@ -3,6 +3,7 @@ import type { AdminResponse } from "../../src/core/admin-page.ts";
 import { probePage } from "../../src/upstream/pool/health-check.ts";
 import { startRawBackend } from "../support/raw-backend.ts";
 import { until } from "../support/until.ts";
+import { UPSTREAM_DEFAULTS } from "../support/upstream-defaults.ts";
 
 /** Time limits in milliseconds: for a response that never ends, and for one that does, on any slow machine. */
 const SHORT_MS = 300;
@@ -18,6 +19,7 @@ async function startBroken(bytes: string, limitMs = LONG_MS) {
   const page = probePage(
     { path: "/healthz", target: "/health" },
     {
+      ...UPSTREAM_DEFAULTS,
       name: "app",
       targets: [backend.url],
       connections: 1,

@@ -9,6 +9,7 @@ import { Slot } from "../../src/upstream/pool/slot.ts";
 import { Upstream } from "../../src/upstream/pool/upstreams.ts";
 import { listening } from "../support/listening.ts";
 import { permitFor } from "../support/permit.ts";
+import { UPSTREAM_DEFAULTS } from "../support/upstream-defaults.ts";
 
 const MIB = 1024 * 1024;
 
@@ -28,6 +29,7 @@ async function deafBackend(): Promise<Socket> {
 it("counts all data written to a backend that does not read, while the request has its slot", async () => {
   const upstream = new Upstream(
     {
+      ...UPSTREAM_DEFAULTS,
       ...{ name: "app", targets: ["http://127.0.0.1:9"], connections: 1 },
       queue: { length: 1, timeout: 1 },
       timeouts: { connect: 1, response: 1, idle: 1 },

@@ -5,11 +5,12 @@ import { expect, it, onTestFinished } from "vitest";
 import { GateError } from "../../src/core/request/errors.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { openBackendVersion } from "../../src/upstream/version-from-backend.ts";
-import type { UpstreamOptions } from "../../src/upstream/pool/upstream-options.ts";
+import type { UpstreamOptions } from "../../src/upstream/pool/upstreams.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { startRawBackend, type RawScript } from "../support/raw-backend.ts";
 import { startTlsServer, TLS_NAME } from "../support/tls-server.ts";
 import { until } from "../support/until.ts";
+import { UPSTREAM_DEFAULTS } from "../support/upstream-defaults.ts";
 
 const LONG_MS = 60_000;
 
@@ -20,11 +21,12 @@ async function start(script: RawScript) {
 }
 
 function open(
-  upstream: Pick<UpstreamOptions, "targets" | "tls" | "protocol">,
+  upstream: Pick<UpstreamOptions, "targets" | "tls"> & Partial<UpstreamOptions>,
   responseMs = LONG_MS,
 ) {
   const source = openBackendVersion({
     upstream: {
+      ...UPSTREAM_DEFAULTS,
       name: "app",
       connections: 1,
       queue: { length: 1, timeout: LONG_MS },

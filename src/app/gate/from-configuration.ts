@@ -16,8 +16,7 @@ import type { Route } from "../../core/route/route.ts";
 import { OtherTokens } from "../../core/request/other-tokens.ts";
 import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
 import { AUTHORIZATION, type TokenPlace, TokenPlaces } from "../../core/request/token-place.ts";
-import type { RemoteCheckName } from "../../core/remote-check.ts";
-import { systemClock } from "../../lib/clock.ts";
+import { LONGEST_TIMER_MS, systemClock } from "../../lib/clock.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
 import { createAccessFields, leastLoggedStatus } from "../../observe/log/access-log.ts";
@@ -38,13 +37,7 @@ import {
 export type ServerTls = ListenOptions["tls"];
 
 /** Returns the names that become labels of metrics. */
-export function seriesOf(configuration: Configuration): {
-  routes: string[];
-  upstreams: string[];
-  stores: string[];
-  checks: RemoteCheckName[];
-  mirrors: string[];
-} {
+export function seriesOf(configuration: Configuration) {
   const { routes, upstreams, users } = configuration;
   return {
     routes: routes.map(({ name }) => name),
@@ -66,12 +59,13 @@ export function stallOf({ server, upstreams, routes }: Configuration): number {
     queue.timeout + timeouts.connect + Math.max(timeouts.response, longest("response")),
     Math.max(timeouts.idle, longest("idle")),
   ]);
-  return Math.min(Math.max(server.timeouts.request, ...backends) + STALL_MARGIN_MS, LONGEST_MS);
+  return Math.min(
+    Math.max(server.timeouts.request, ...backends) + STALL_MARGIN_MS,
+    LONGEST_TIMER_MS,
+  );
 }
 
 const STALL_MARGIN_MS = 2_000;
-/** The longest delay of a Node timer, in milliseconds. */
-const LONGEST_MS = 2 ** 31 - 1;
 
 /** Returns the settings for reading requests. */
 export function intakeOptionsOf({ server, routes }: Configuration): Omit<IntakeOptions, "unknown"> {

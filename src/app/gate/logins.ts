@@ -14,10 +14,7 @@ import {
   type OpenUserStore,
   storeNames,
 } from "../../credentials/stores/user-store.ts";
-import {
-  FailureThrottle,
-  type LoginThrottleLimits,
-} from "../../credentials/throttle/login-throttle.ts";
+import { FailureThrottle } from "../../credentials/throttle/login-throttle.ts";
 import type { Clock } from "../../lib/clock.ts";
 import {
   Leased,
@@ -115,8 +112,8 @@ interface Queues {
 /** Opens the user stores and everything else that logins need. @throws ConfigError if a user store cannot be used. */
 export async function openLogins(options: LoginsOptions): Promise<Logins> {
   const { configuration, clock } = options;
-  const { hashing: hashingLimits } = configuration.login;
-  const throttle = new FailureThrottle(throttleLimitsOf(configuration), clock, options.attempts);
+  const { hashing: hashingLimits, throttle: throttleLimits } = configuration.login;
+  const throttle = new FailureThrottle(throttleLimits, clock, options.attempts);
   const turns = new KeyedSemaphore(hashingLimits.queue);
   const hashing = new HashingPool(hashingLimits);
   const queues = { throttle, turns, hashing };
@@ -135,7 +132,7 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
       return {
         async commit() {
           parts = next;
-          throttle.change(throttleLimitsOf(changed));
+          throttle.change(changed.login.throttle);
           turns.setMaxWaiting(changed.login.hashing.queue);
           hashing.change(changed.login.hashing);
           if (next.stores !== before.stores) void before.stores.value.retire();
@@ -242,14 +239,4 @@ async function reloadAll(stores: readonly FollowedStore[], contentOf: FileReader
 async function closeAll(stores: readonly FollowedStore[]): Promise<void> {
   for (const { state } of stores) state.removed();
   await Promise.all(stores.map(({ store }) => store.close()));
-}
-
-function throttleLimitsOf({ login }: Configuration): LoginThrottleLimits {
-  const { attempts, within, ban, address, account, global } = login.throttle;
-  return {
-    pair: { attempts, withinMs: within, banMs: ban },
-    address: { attempts: address.attempts, withinMs: address.within, banMs: address.ban },
-    account: { attempts: account.attempts, withinMs: account.within },
-    global: { attempts: global.attempts, withinMs: global.within },
-  };
 }

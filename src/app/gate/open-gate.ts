@@ -30,7 +30,6 @@ import { apiKeyVerifier, type VerifyApiKey } from "../../tokens/api-keys/api-key
 import type { Certificates } from "../../tokens/certificates/certificates.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import { TokenVerifier } from "../../tokens/verify/verifier.ts";
-import { Upstream } from "../../upstream/pool/upstreams.ts";
 import {
   accessFieldsOf,
   assertionOf,
@@ -56,7 +55,11 @@ import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { ObserveCheck } from "../../tokens/remote/token-check-kinds.ts";
 import type { Configuration } from "../../config/configuration.ts";
 import type { VersionSource } from "../../core/version-source.ts";
-import type { UpstreamEvents, UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
+import {
+  Upstream,
+  type UpstreamEvents,
+  type UpstreamOptions,
+} from "../../upstream/pool/upstreams.ts";
 import { openBackendVersion } from "../../upstream/version-from-backend.ts";
 import { REVOKING_CLAIMS } from "../../core/revocation.ts";
 import type { NeededClaims } from "../../core/request/token-verifier.ts";

@@ -86,14 +86,7 @@ export async function openSignIns(
  * @throws ConfigError if a key file cannot be used.
  */
 export function providersOf({ browser }: Configuration, files: SnapshotFiles) {
-  const written = browser?.providers ?? [];
-  return createAll(
-    written.map((each) => () => ({
-      ...settingsOf(each, files),
-      name: each.name,
-      require: each.require ?? {},
-    })),
-  );
+  return createAll((browser?.providers ?? []).map((each) => () => settingsOf(each, files)));
 }
 
 async function open({ configuration, files }: Configured, options: SignInsOptions) {
@@ -162,29 +155,25 @@ function comparable<Each extends ProviderSettings>({ clientKey, ...rest }: Each)
   return { ...rest, key };
 }
 
-/** @throws ConfigError if the key file cannot be used. */
+/** Leaves out what only pages show, so that a change of it ends no sign-in. @throws ConfigError if the key file cannot be used. */
 function settingsOf(
   {
-    issuer,
-    caFile,
-    clientId,
-    clientSecret,
+    label: _label,
+    automatic: _automatic,
+    logout: _logout,
     clientKeyFile,
-    scopes,
-    claims,
-    require,
+    require = {},
+    ...rest
   }: WrittenProvider,
   files: SnapshotFiles,
-): ProviderSettings {
+) {
   return {
-    issuer,
-    caFile,
-    clientId,
-    clientSecret,
+    caFile: undefined,
+    clientSecret: undefined,
+    ...rest,
     clientKey: clientKeyFile === undefined ? undefined : clientKeyIn(clientKeyFile, files),
-    scopes,
-    claims,
-    needed: require === undefined ? [] : claimsNeededBy(require).names,
+    require,
+    needed: claimsNeededBy(require).names,
   };
 }
 

@@ -3,8 +3,8 @@ import { connect, isIP, type Socket } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { remoteFailure } from "../../lib/text/error-code.ts";
 import { certificateWarnings } from "../../server/tls/certificate.ts";
-import type { UpstreamProtocol } from "../../upstream/pool/open-pool.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../../upstream/pool/target-origin.ts";
+import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
 import { bad, eventOf, type Finding, good, type ReachOptions, warning, within } from "./finding.ts";
 
 /** Advice on a failed handshake. */
@@ -20,7 +20,7 @@ export interface TlsHints {
 interface ReachingOptions extends ReachOptions {
   readonly hints: TlsHints;
   /** The protocol of the upstream, which determines the ALPN offer; without it, ALPN is not used. */
-  readonly protocol?: UpstreamProtocol | undefined;
+  readonly protocol?: UpstreamOptions["protocol"] | undefined;
 }
 
 /**
@@ -139,13 +139,13 @@ const OFFERED = {
   http2: ["h2"],
   h2c: [],
   auto: ["h2", "http/1.1"],
-} as const satisfies Readonly<Record<UpstreamProtocol, readonly string[]>>;
+} as const satisfies Readonly<Record<UpstreamOptions["protocol"], readonly string[]>>;
 
 /** Reports the protocol that the backend selected with ALPN, if HTTP/2 was offered. */
 function protocolFindings(
   label: string,
   { alpnProtocol }: TLSSocket,
-  protocol: UpstreamProtocol | undefined,
+  protocol: UpstreamOptions["protocol"] | undefined,
 ): Finding[] {
   if (protocol !== "http2" && protocol !== "auto") return [];
   const speaks = alpnProtocol === "h2" ? "HTTP/2" : "HTTP/1.1";

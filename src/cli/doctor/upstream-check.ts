@@ -4,7 +4,7 @@ import { remoteFailure } from "../../lib/text/error-code.ts";
 import { healthFaultOf } from "../../upstream/pool/health-check.ts";
 import { createTarget } from "../../upstream/pool/target.ts";
 import { originAt, originOf, type TargetOrigin } from "../../upstream/pool/target-origin.ts";
-import type { UpstreamOptions } from "../../upstream/pool/upstream-options.ts";
+import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
 import { lookupFor } from "../../upstream/resolve/lookup.ts";
 import { bad, type Examined, type Finding, good, type ReachOptions, within } from "./finding.ts";
 import { reach, type TlsHints } from "./reach.ts";
@@ -56,15 +56,15 @@ async function checkTarget(
 }
 
 async function checkOrigin(
-  { health, protocol, timeouts }: UpstreamOptions,
+  upstream: UpstreamOptions,
   label: string,
   origin: TargetOrigin,
   reaching: ReachOptions,
 ): Promise<Finding[]> {
+  const { health, protocol } = upstream;
   const findings = await reach(label, origin, { ...reaching, hints: HINTS, protocol });
   if (health === undefined || findings.some(({ result }) => result === "bad")) return findings;
-  const connectMs = timeouts.connect;
-  const target = createTarget({ address: label, origin, protocol, connections: 1, connectMs });
+  const target = createTarget(label, origin, upstream);
   const fault = await healthFaultOf(target, health);
   await target.pool.close();
   const hint = "check the backend, health.path and health.status";

@@ -1,9 +1,8 @@
 import { z } from "zod";
 import { KEY_QUERY } from "../../tokens/api-keys/postgres-keys.ts";
-import type { KeyStoreName } from "../../tokens/api-keys/key-store-kinds.ts";
-import { duration, filePath } from "../fields.ts";
+import { filePath } from "../fields.ts";
 import { listAt, mappingAt, type PathProblem, type Section, type Written } from "../written.ts";
-import { database } from "./users-section.ts";
+import { database, store, timeout } from "./users-section.ts";
 
 /** What holds of the section `apiKeys`, besides its schema. */
 export const apiKeys: Section = { rules: [placeProblems] };
@@ -19,14 +18,6 @@ export function apiKeysSection() {
     .describe("Stores of API keys, for routes with apiKey in tokenFrom");
 }
 
-function store<Kind extends KeyStoreName, Shape extends z.ZodRawShape>(
-  kind: Kind,
-  about: string,
-  keys: Shape,
-) {
-  return z.strictObject({ kind: z.literal(kind).describe(about), ...keys });
-}
-
 function postgresStore() {
   const { url, ...secured } = database();
   return store("postgres", "Keys in PostgreSQL", {
@@ -37,9 +28,7 @@ function postgresStore() {
       .default(KEY_QUERY)
       .describe("Query for all keys, every half second; it returns at least name and hash"),
     ...secured,
-    timeout: duration({ min: 10, max: 30_000 })
-      .prefault("3s")
-      .describe("Time for the response; while it is late, the keys stay"),
+    timeout: timeout().describe("Time for the response; while it is late, the keys stay"),
   });
 }
 

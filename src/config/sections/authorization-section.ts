@@ -1,4 +1,3 @@
-import { ok } from "node:assert";
 import { z } from "zod";
 import { isRequestValue } from "../../policy/remote/request-template.ts";
 import {
@@ -12,15 +11,7 @@ import {
   remoteUrl,
   text,
 } from "../fields.ts";
-import type { AuthorizerKindName } from "../../policy/remote/authorizer-kinds.ts";
 import { listAt, mappingAt, type PathProblem, unknownIssuers, type Written } from "../written.ts";
-
-/** An entry whose `kind` selects one of these schemas. */
-function byKind<Schema extends z.ZodObject>(kinds: Readonly<Record<string, Schema>>) {
-  const [first, ...others] = Object.values(kinds);
-  ok(first !== undefined);
-  return z.discriminatedUnion("kind", [first, ...others]);
-}
 
 /** The section `authorization`: servers that authorize callers. */
 export const authorization = {
@@ -84,12 +75,8 @@ function http() {
 
 /** The servers that authorize callers. */
 function authorizationSection() {
-  const kinds = {
-    subjectAccessReview: subjectAccessReview(),
-    http: http(),
-  } satisfies Record<AuthorizerKindName, z.ZodObject>;
   return z
-    .record(entryName(), byKind<(typeof kinds)[AuthorizerKindName]>(kinds))
+    .record(entryName(), z.discriminatedUnion("kind", [subjectAccessReview(), http()]))
     .default({})
     .describe("Servers that authorize callers, by name, for routes with authorize");
 }

@@ -21,7 +21,7 @@ import { comesFromProxies } from "../../upstream/headers/header-names.ts";
 import { UNDERSCORE_HEADERS } from "../../core/request/underscore-headers.ts";
 import { MAX_HEADER_FIELDS } from "../../server/request/intake.ts";
 import { listAt, mappingAt, type PathProblem, type ReadAtStart, type Written } from "../written.ts";
-import { addressOf } from "./upstreams-section.ts";
+import { originOf } from "../../upstream/pool/target-origin.ts";
 import type { Configuration } from "../configuration.ts";
 
 /** The section `server`: the listener for clients. */
@@ -306,12 +306,9 @@ function ownListenerProblems({ server, admin, upstreams }: Configuration): PathP
   ].map((listener) => ({ ...listener, addresses: addressesOf(listener.host) }));
   return Object.entries(upstreams).flatMap(([name, { targets }]) =>
     targets.flatMap((target, index): PathProblem[] => {
-      const address = addressOf(target);
-      if (typeof address === "string") return [];
-      const own = listeners.find(
-        ({ port, addresses }) => port === address.port && isAmong(addresses, address.host),
-      );
-      if (own === undefined) return [];
+      const { hostname, port, socketPath } = originOf(target);
+      const own = listeners.find((each) => each.port === port && isAmong(each.addresses, hostname));
+      if (own === undefined || socketPath !== undefined) return [];
       const message = `is Sallyport itself, which listens there by ${own.key}: name the backend`;
       return [{ path: ["upstreams", name, "targets", index], message }];
     }),

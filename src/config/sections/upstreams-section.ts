@@ -3,6 +3,7 @@ import { z } from "zod";
 import { duration, entryName, filePath, isHost, refuse, whole, settings } from "../fields.ts";
 import { decidesOnly } from "./decisions-section.ts";
 import { BALANCES } from "../../upstream/pool/balancers.ts";
+import { originOf } from "../../upstream/pool/target-origin.ts";
 import {
   listAt,
   type Mapping,
@@ -58,7 +59,7 @@ function weightedTarget() {
   });
 }
 
-/** Separates the addresses of the targets from their weights, if any target has one. */
+/** Separates the addresses of the targets from their weights, one for each; without weights, all are 1. */
 function withWeights<Rest extends { readonly targets: readonly WrittenTarget[] }>({
   targets,
   ...rest
@@ -131,7 +132,7 @@ function missingUpstreams({ whole, upstreams: names }: Written): PathProblem[] {
 
 const RANGE = /^(\d{3})(?:-(\d{3}))?$/;
 
-/** `200-399,404`, parsed to ranges. */
+/** `200-399,404`, parsed to inclusive ranges. */
 function statuses() {
   const message = "must be statuses such as 200-399 or 200,204";
   return z.string().transform((text, context) => {
@@ -208,6 +209,7 @@ function isDnsServer(text: string): boolean {
   return sound && Number(port) >= 1 && Number(port) <= 65_535;
 }
 
+/** Without it, a name is resolved with each new connection. */
 function resolve() {
   return z.strictObject({
     interval: duration({ min: 100 }).prefault("10s").describe("Longest time between lookups"),
@@ -325,27 +327,13 @@ function hasName(target: string): boolean {
   return host !== undefined && !host.startsWith("[") && isIP(host) === 0;
 }
 
-/** Returns the address of a target: host and port, or the path of a socket. */
-export function addressOf(
-  target: string,
-): { readonly host: string; readonly port: number } | string {
-  if (target.startsWith("unix:")) return target.replace(/^unix:(?:\/\/)?/, "");
-  const { hostname, port, protocol } = new URL(target);
-  const host = hostname.replace(/^\[(.*)\]$/, "$1");
-  return { host, port: port === "" ? (DEFAULT_PORTS[protocol] ?? 0) : Number(port) };
-}
-
-const DEFAULT_PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
-
 /** Hosts in a target that mean this machine; connecting to an unspecified address also reaches it. */
 const THIS_MACHINE = new Set(["localhost", "127.0.0.1", "::1", "0.0.0.0", "::"]);
 
 /** Returns a comparable text for the address of each target; the protocol does not matter. */
 export function placesOf(targets: readonly string[]): string[] {
   return targets.map((target) => {
-    const address = addressOf(target);
-    if (typeof address === "string") return address;
-    const host = THIS_MACHINE.has(address.host) ? "localhost" : address.host;
-    return `${host}:${address.port}`;
+    const { hostname, port, socketPath } = originOf(target);
+    return socketPath ?? `${THIS_MACHINE.has(hostname) ? "localhost" : hostname}:${port}`;
   });
 }

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { duration, filePath, flag, text, whole, settings } from "../fields.ts";
 import { LARGEST_USERS_FILE } from "../../credentials/stores/user-store.ts";
-import type { StoreKindName } from "../../credentials/stores/store-kinds.ts";
 import { POINTER } from "../../credentials/stores/http/http-store.ts";
 import { listAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
 
@@ -31,7 +30,8 @@ function usersPath() {
   });
 }
 
-function store<Kind extends StoreKindName, Shape extends z.ZodRawShape>(
+/** An entry of a list of stores. */
+export function store<Kind extends string, Shape extends z.ZodRawShape>(
   kind: Kind,
   about: string,
   settings: Shape,
@@ -47,7 +47,7 @@ function asking() {
   };
 }
 
-function timeout() {
+export function timeout() {
   return duration({ min: 10, max: 30_000 })
     .prefault("3s")
     .describe("Time for connection and response; then 503");

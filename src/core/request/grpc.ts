@@ -1,3 +1,4 @@
+import { LONGEST_TIMER_MS } from "../../lib/clock.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
 import { destroyUnlessRead, type IncomingRequest, type OutgoingResponse } from "./http-message.ts";
 
@@ -27,15 +28,13 @@ const MILLISECONDS: Readonly<Record<string, number>> = {
   u: 0.001,
   n: 0.000_001,
 };
-/** The maximum delay of a Node timer. */
-const LONGEST_MS = 2 ** 31 - 1;
 
 /** Returns the time limit of a call, in milliseconds; undefined if it has none. @param rawHeaders names and values, alternating. */
 export function grpcTimeout(rawHeaders: readonly string[]): number | undefined {
   const [, amount = "", unit = ""] =
     TIMEOUT.exec(headerValues(rawHeaders, "grpc-timeout")[0] ?? "") ?? [];
   const factor = MILLISECONDS[unit];
-  return factor === undefined ? undefined : Math.min(Number(amount) * factor, LONGEST_MS);
+  return factor === undefined ? undefined : Math.min(Number(amount) * factor, LONGEST_TIMER_MS);
 }
 
 const PREFIX_BYTES = 5;

@@ -1,3 +1,4 @@
+import type { Configuration } from "../../config/configuration.ts";
 import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
 import { NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
 import { startWorker } from "../../lib/async/worker-file.ts";
@@ -15,12 +16,7 @@ export interface PasswordVerifier {
   verify(password: string, hash: string, origin: AttemptOrigin): Promise<boolean>;
 }
 
-export interface HashingLimits {
-  /** Maximum number of passwords verified at the same time, each on its own thread. */
-  readonly concurrency: number;
-  /** Maximum number of verifications that wait for a thread. */
-  readonly queue: number;
-}
+type HashingLimits = Configuration["login"]["hashing"];
 
 interface Waiting {
   readonly password: string;

@@ -1,3 +1,4 @@
+import type { Configuration } from "../../config/configuration.ts";
 import { fileUserStore } from "./file-user-store.ts";
 import { readHtpasswd } from "./htpasswd.ts";
 import { http } from "./http/http-store.ts";
@@ -7,34 +8,30 @@ import { sqlite } from "./sql/sqlite-store.ts";
 import type { OpenUserStore, StoreContext, StoreKind } from "./user-store.ts";
 import { readUsers } from "./users-reading.ts";
 
-/** The values of `kind` in an entry of `users`. The settings of each kind are in `config/sections/users-section.ts`. */
-const KINDS = {
-  file: fileUserStore(readUsers),
-  htpasswd: fileUserStore(({ bytes, path }) => readHtpasswd(bytes, path)),
-  ldap,
-  postgres,
-  sqlite,
-  http,
-} as const;
+type Settings = { [Each in Configuration["users"][number] as Each["kind"]]: Each };
 
-type Settings = {
-  [Kind in keyof typeof KINDS]: (typeof KINDS)[Kind] extends StoreKind<infer Own> ? Own : never;
-};
-
-export type StoreKindName = keyof Settings;
+type StoreKindName = keyof Settings;
 
 /** An entry of `users`. */
 export type StoreSettings<Kind extends StoreKindName = StoreKindName> = {
   [Each in Kind]: { readonly kind: Each } & Settings[Each];
 }[Kind];
 
-const BY_NAME: { readonly [Kind in StoreKindName]: StoreKind<Settings[Kind]> } = KINDS;
+/** The values of `kind` in an entry of `users`. The settings of each kind are in `config/sections/users-section.ts`. */
+const KINDS: { readonly [Kind in StoreKindName]: StoreKind<Settings[Kind]> } = {
+  file: fileUserStore(readUsers),
+  htpasswd: fileUserStore(({ bytes, path }) => readHtpasswd(bytes, path)),
+  ldap,
+  postgres,
+  sqlite,
+  http,
+};
 
 /** Returns the kind of a store, to inspect it without opening it. */
 export function storeKindOf<Kind extends StoreKindName>({
   kind,
 }: Pick<StoreSettings<Kind>, "kind">): StoreKind<Settings[Kind]> {
-  return BY_NAME[kind];
+  return KINDS[kind];
 }
 
 /** Rejects with a `ConfigError` if the store cannot be used. */
@@ -42,5 +39,5 @@ export function openUserStore<Kind extends StoreKindName>(
   settings: StoreSettings<Kind>,
   context: StoreContext,
 ): Promise<OpenUserStore> {
-  return BY_NAME[settings.kind].open(settings, context);
+  return KINDS[settings.kind].open(settings, context);
 }

@@ -1,3 +1,4 @@
+import type { Configuration } from "../../config/configuration.ts";
 import type { Clock } from "../../lib/clock.ts";
 
 /** Counts consecutive failures by key. A count ends by itself after a time without failures. */
@@ -163,12 +164,8 @@ export class TwoGenerationCache<Value> {
   }
 }
 
-export interface AccountLimits {
-  /** Consecutive failures, from any network, that put a name under guard. */
-  readonly attempts: number;
-  /** Consecutive failures end after this time without a failure. */
-  readonly withinMs: number;
-}
+/** `attempts` consecutive failures, from any network, put a name under guard; they end after `within` without a failure. */
+type AccountLimits = Configuration["login"]["throttle"]["account"];
 
 /** A name and a network, as digests. */
 export interface AccountPair {
@@ -223,12 +220,11 @@ const UNKNOWN_PAIR_CELLS = 2 ** 18;
  * Known pairs are counted exactly, since only a right password adds one.
  */
 export function createAccountGuard(limits: AccountLimits, clock: Clock) {
-  const { withinMs } = limits;
   let { attempts } = limits;
   const networks = new TwoGenerationCache<readonly KnownNetwork[]>(MAX_NAMES);
-  const accounts = createFailureSketch(NAME_CELLS, withinMs, clock);
-  const unknownPairs = createFailureSketch(UNKNOWN_PAIR_CELLS, withinMs, clock);
-  const knownPairs = createExactCounts(withinMs, clock);
+  const accounts = createFailureSketch(NAME_CELLS, limits.within, clock);
+  const unknownPairs = createFailureSketch(UNKNOWN_PAIR_CELLS, limits.within, clock);
+  const knownPairs = createExactCounts(limits.within, clock);
   const countersFor = (attempt: Attempt) => (attempt.known ? knownPairs : unknownPairs);
   const attemptsFor = (attempt: Attempt): number =>
     attempt.known ? attempts : UNKNOWN_NETWORK_TRIES;
@@ -273,7 +269,7 @@ export function createAccountGuard(limits: AccountLimits, clock: Clock) {
     /** Applies new limits; all counts stay. */
     change(latest: AccountLimits): void {
       ({ attempts } = latest);
-      for (const counters of [accounts, unknownPairs, knownPairs]) counters.change(latest.withinMs);
+      for (const counters of [accounts, unknownPairs, knownPairs]) counters.change(latest.within);
     },
   };
 }

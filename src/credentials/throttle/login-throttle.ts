@@ -1,22 +1,20 @@
 import { hash, randomBytes } from "node:crypto";
+import type { Configuration } from "../../config/configuration.ts";
 import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
 import { clientNetwork } from "../../lib/http/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { QueueKey } from "../../lib/async/keyed-semaphore.ts";
 import {
-  type AccountLimits,
   type AccountPair,
   type Attempt,
   createAccountGuard,
   TwoGenerationCache,
 } from "./account-guard.ts";
 
-interface BanLimits {
-  /** This number of failures within `withinMs` bans for `banMs`. */
-  readonly attempts: number;
-  readonly withinMs: number;
-  readonly banMs: number;
-}
+/** The limits for one name from one network, and in `address`, `account` and `global` those for several. */
+export type LoginThrottleLimits = Configuration["login"]["throttle"];
+
+type BanLimits = LoginThrottleLimits["address"];
 
 interface Entry {
   /** Monotonic times of the latest failures, oldest first; at most `attempts`. */
@@ -33,10 +31,10 @@ const MIN_KEYS = 1_000;
 
 /** Counts failures by key in a sliding window and bans keys that fail too often. */
 function createBanWindow(limits: BanLimits, clock: Clock) {
-  let { attempts, withinMs, banMs } = limits;
+  let { attempts, within, ban } = limits;
   const entries = new TwoGenerationCache<Entry>(mostKeys(limits));
   const banEnds = ({ bannedAt, bannedUntil }: Entry): number =>
-    Math.min(bannedUntil, bannedAt + banMs);
+    Math.min(bannedUntil, bannedAt + ban);
 
   return {
     /** Milliseconds until the ban ends; 0 if the key is not banned. */
@@ -45,14 +43,14 @@ function createBanWindow(limits: BanLimits, clock: Clock) {
       return entry === undefined ? 0 : Math.max(0, banEnds(entry) - clock.monotonic());
     },
 
-    /** The number of failures within `withinMs` that count towards a ban. */
+    /** The number of failures within `within` that count towards a ban. */
     recent(key: string): number {
-      const since = clock.monotonic() - withinMs;
+      const since = clock.monotonic() - within;
       return entries.get(key)?.failures.filter((time) => time >= since).length ?? 0;
     },
 
     /**
-     * Counts a failure. The last of `attempts` failures within `withinMs` bans the key; a running ban is not prolonged.
+     * Counts a failure. The last of `attempts` failures within `within` bans the key; a running ban is not prolonged.
      *
      * @param agoMs how long ago it happened.
      */
@@ -66,14 +64,14 @@ function createBanWindow(limits: BanLimits, clock: Clock) {
       entries.set(key, entry);
       if (now < banEnds(entry)) return;
 
-      while ((entry.failures[0] ?? now) + withinMs < now) entry.failures.shift();
+      while ((entry.failures[0] ?? now) + within < now) entry.failures.shift();
       entry.failures.push(now);
       // A failure reported late may be older than one already counted.
       if (agoMs > 0) entry.failures.sort((one, other) => one - other);
       if (entry.failures.length >= attempts) {
         entry.failures.length = 0;
         entry.bannedAt = now;
-        entry.bannedUntil = now + banMs;
+        entry.bannedUntil = now + ban;
       }
     },
 
@@ -81,7 +79,7 @@ function createBanWindow(limits: BanLimits, clock: Clock) {
 
     /** Applies new limits. A running ban is not prolonged, and ends early if the new limits make it shorter. */
     change(latest: BanLimits): void {
-      ({ attempts, withinMs, banMs } = latest);
+      ({ attempts, within, ban } = latest);
       entries.resize(mostKeys(latest));
     },
   };
@@ -135,17 +133,6 @@ export interface ClientAttempts extends QueueKey {
   readonly begin: () => LoginAttempt | ThrottleRefusal;
 }
 
-export interface LoginThrottleLimits {
-  /** For one name from one network. */
-  readonly pair: BanLimits;
-  /** For one network over all names. Several people may share an address, so it allows more. */
-  readonly address: BanLimits;
-  /** For one name over all networks. */
-  readonly account: AccountLimits;
-  /** For all names from all networks that are unknown to them. */
-  readonly global: BucketLimits;
-}
-
 /** What an attempt counts for, as digests, so that no names or addresses are kept. */
 interface Digests extends AccountPair {
   readonly network: string;
@@ -190,8 +177,8 @@ export class FailureThrottle {
     sharing: AttemptSharing = { digest: createDigest(), tell: () => undefined },
   ) {
     this.#sharing = sharing;
-    this.#attemptsOfPair = limits.pair.attempts;
-    this.#pairs = createBanWindow(limits.pair, clock);
+    this.#attemptsOfPair = limits.attempts;
+    this.#pairs = createBanWindow(limits, clock);
     this.#networks = createBanWindow(limits.address, clock);
     this.#accounts = createAccountGuard(limits.account, clock);
     this.#unknownBudget = createLeakyBucket(limits.global, clock);
@@ -261,8 +248,8 @@ export class FailureThrottle {
 
   /** Applies new limits; all counts stay. */
   change(limits: LoginThrottleLimits): void {
-    this.#attemptsOfPair = limits.pair.attempts;
-    this.#pairs.change(limits.pair);
+    this.#attemptsOfPair = limits.attempts;
+    this.#pairs.change(limits);
     this.#networks.change(limits.address);
     this.#accounts.change(limits.account);
     this.#unknownBudget.change(limits.global);
@@ -307,11 +294,8 @@ function createDigest(): (text: string) => string {
   return (text) => hash("sha256", secret + text, "base64url");
 }
 
-/** Allows bursts of `attempts` failures, and on average `attempts` failures in each `withinMs`. */
-interface BucketLimits {
-  readonly attempts: number;
-  readonly withinMs: number;
-}
+/** Allows bursts of `attempts` failures, and on average `attempts` failures in each `within`. */
+type BucketLimits = LoginThrottleLimits["global"];
 
 /**
  * Creates a leaky bucket, a budget of failures that refills steadily: it stores two numbers, whatever the load. Each
@@ -321,7 +305,7 @@ interface BucketLimits {
  */
 function createLeakyBucket(limits: BucketLimits, clock: Clock) {
   let { attempts } = limits;
-  let msEach = limits.withinMs / attempts;
+  let msEach = limits.within / attempts;
   let spent = 0;
   let at = clock.monotonic();
 
@@ -357,7 +341,7 @@ function createLeakyBucket(limits: BucketLimits, clock: Clock) {
     change(latest: BucketLimits): void {
       refill();
       ({ attempts } = latest);
-      msEach = latest.withinMs / attempts;
+      msEach = latest.within / attempts;
       // Otherwise a small budget would take hours to recover from what a large one had spent.
       spent = Math.min(spent, attempts);
     },

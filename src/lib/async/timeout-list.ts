@@ -1,8 +1,5 @@
-import type { Clock } from "../clock.ts";
+import { type Clock, LONGEST_TIMER_MS } from "../clock.ts";
 import { reportUncaught } from "./isolation.ts";
-
-/** The longest delay that `setTimeout` supports, in milliseconds. */
-const LONGEST_MS = 2 ** 31 - 1;
 
 /** Something with a deadline. It is its own node of the linked list, so that starting a timeout allocates nothing. */
 export abstract class TimeoutEntry {
@@ -65,7 +62,10 @@ export class TimeoutList {
   }
 
   #schedule(ms: number): void {
-    this.#timer = setTimeout(() => this.#expire(), Math.min(Math.ceil(ms), LONGEST_MS)).unref();
+    this.#timer = setTimeout(
+      () => this.#expire(),
+      Math.min(Math.ceil(ms), LONGEST_TIMER_MS),
+    ).unref();
   }
 
   #expire(): void {

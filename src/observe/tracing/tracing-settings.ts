@@ -2,10 +2,9 @@
 import { readFileSync } from "node:fs";
 import { validateHeaderName, validateHeaderValue } from "../../lib/http/node-http.ts";
 import type { Log } from "../../core/log.ts";
+import { LONGEST_TIMER_MS } from "../../lib/clock.ts";
 import type { Tracing } from "./opentelemetry.ts";
 
-/** The longest delay of a Node timer, in milliseconds. */
-const MAX_MS = 2 ** 31 - 1;
 /** The longest name or value of an attribute that `@opentelemetry/resources` accepts. */
 const MAX_ATTRIBUTE = 255;
 
@@ -23,7 +22,7 @@ function fraction(text: string): number | undefined {
 /** Accepts a delay above 0, in milliseconds, that a timer supports. */
 function milliseconds(text: string): number | undefined {
   const number = Number(text);
-  return number > 0 && number <= MAX_MS ? number : undefined;
+  return number > 0 && number <= LONGEST_TIMER_MS ? number : undefined;
 }
 
 function httpUrl(text: string): string | undefined {

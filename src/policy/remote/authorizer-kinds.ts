@@ -6,6 +6,7 @@ import {
 } from "../../core/remote-check.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { keysOf } from "../../lib/keys-of.ts";
+import type { Configuration } from "../../config/configuration.ts";
 import { RemoteAuthorizer } from "./remote-authorizer.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
@@ -19,7 +20,7 @@ import { requestTemplate } from "./request-template.ts";
 const LARGEST_ANSWER = 65_536;
 
 /** Any HTTP server, such as Open Policy Agent. 2xx allows; 4xx denies, except 408 and 429; everything else counts as unavailable. */
-const http: AuthorizerKind<{ readonly url: string }> = {
+const http: AuthorizerKind<Settings["http"]> = {
   connections: 32,
   open: ({ url }) => ({
     url,
@@ -45,14 +46,6 @@ const http: AuthorizerKind<{ readonly url: string }> = {
   },
 };
 
-interface SubjectAccessReviewSettings {
-  readonly apiServer: string;
-  /** The issuers whose subjects and groups are those of the cluster. Callers of other issuers are refused. */
-  readonly issuers?: readonly string[];
-  /** The attributes of a resource, with references to the request. Without them, the review is about the path. */
-  readonly resource?: Readonly<Record<string, string>>;
-}
-
 const PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 /** The Kubernetes verbs for HTTP methods. Any other method needs the permission for `*`, as with kube-rbac-proxy. */
@@ -66,7 +59,7 @@ const VERBS: Readonly<Record<string, string>> = {
 };
 
 /** The RBAC of Kubernetes, or another authorizer of its API server. */
-const subjectAccessReview: AuthorizerKind<SubjectAccessReviewSettings> = {
+const subjectAccessReview: AuthorizerKind<Settings["subjectAccessReview"]> = {
   connections: 16,
   open({ apiServer, issuers, resource }) {
     const rendered = resource && requestTemplate(resource);
@@ -112,36 +105,21 @@ function isAllowed(text: string): boolean {
 }
 
 /** The values of `kind` in an entry of `authorization`. The settings of each kind are in `config/sections/authorization-section.ts`. */
-const KINDS = { subjectAccessReview, http } as const;
-
-type Settings = {
-  [Kind in keyof typeof KINDS]: (typeof KINDS)[Kind] extends AuthorizerKind<infer Own>
-    ? Own
-    : never;
+const KINDS: { readonly [Kind in AuthorizerKindName]: AuthorizerKind<Settings[Kind]> } = {
+  subjectAccessReview,
+  http,
 };
+
+type Settings = { [Each in Configuration["authorization"][string] as Each["kind"]]: Each };
 
 export type AuthorizerKindName = keyof Settings;
 
 export const AUTHORIZERS: readonly AuthorizerKindName[] = keysOf(KINDS);
 
-interface Common {
-  readonly caFile?: string;
-  readonly tokenFile?: string;
-  /** In milliseconds. */
-  readonly timeout: number;
-  /** How long a positive answer is cached, in milliseconds. */
-  readonly cache: number;
-  /** How long it counts after that while the server is away, in milliseconds. */
-  readonly staleFor?: number;
-  readonly onError: "unavailable" | "deny";
-}
-
 /** An entry of `authorization`. */
 export type AuthorizationSettings<Kind extends AuthorizerKindName = AuthorizerKindName> = {
-  [Each in Kind]: { readonly kind: Each } & Common & Settings[Each];
+  [Each in Kind]: { readonly kind: Each } & Settings[Each];
 }[Kind];
-
-const BY_NAME: { readonly [Kind in AuthorizerKindName]: AuthorizerKind<Settings[Kind]> } = KINDS;
 
 /** Opens one entry of `authorization`. Close it after its last request. */
 export function openAuthorizer<Kind extends AuthorizerKindName>(
@@ -149,7 +127,7 @@ export function openAuthorizer<Kind extends AuthorizerKindName>(
   clock: Clock,
   observer: RemoteCheckObserver,
 ): RemoteAuthorizer {
-  const { timeout, cache, staleFor = 0, onError } = settings;
+  const { timeout, cache, staleFor, onError } = { staleFor: 0, ...settings };
   const client = clientOf(settings);
   return new RemoteAuthorizer({ client, timeout, cache, staleFor, onError, clock, observer });
 }
@@ -158,7 +136,7 @@ function clientOf<Kind extends AuthorizerKindName>(
   settings: AuthorizationSettings<Kind>,
 ): AuthorizationClient {
   const { kind, caFile, tokenFile } = settings;
-  const { connections, open } = BY_NAME[kind];
+  const { connections, open } = KINDS[kind];
   const { url, questions, isAllowed } = open(settings);
   const client = new RemoteClient({ caFile, tokenFile, connections, maxBytes: LARGEST_ANSWER });
   return {
@@ -174,7 +152,7 @@ export function completeAuthorizer<Kind extends AuthorizerKindName>(
   settings: AuthorizationSettings<Kind>,
   clusterIssuers: readonly string[],
 ): AuthorizationSettings<Kind> {
-  return { ...settings, ...BY_NAME[settings.kind].complete?.(settings, clusterIssuers) };
+  return { ...settings, ...KINDS[settings.kind].complete?.(settings, clusterIssuers) };
 }
 
 /** Returns a test question for `sallyport doctor`. @param nobody a caller to whom the server must say no. */
@@ -182,7 +160,7 @@ export function authorizerProbe<Kind extends AuthorizerKindName>(
   settings: AuthorizationSettings<Kind>,
   nobody: string,
 ): RemoteProbe {
-  const { question, ...probe } = BY_NAME[settings.kind].probe(settings, nobody);
+  const { question, ...probe } = KINDS[settings.kind].probe(settings, nobody);
   return remoteProbe(probe, () => clientOf(settings), question);
 }
 

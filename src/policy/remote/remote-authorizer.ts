@@ -8,18 +8,15 @@ import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { NotAskedError, remoteFailure } from "../../lib/text/error-code.ts";
-import type { AuthorizationClient } from "./authorizer-kinds.ts";
+import type { AuthorizationClient, AuthorizationSettings } from "./authorizer-kinds.ts";
 
-export interface AuthorizerOptions {
+export interface AuthorizerOptions extends Pick<
+  AuthorizationSettings,
+  "timeout" | "cache" | "onError"
+> {
   readonly client: AuthorizationClient;
-  /** The time limit for an answer, in milliseconds. */
-  readonly timeout: number;
-  /** How long a positive answer is cached, in milliseconds; 0 for no cache. */
-  readonly cache: number;
   /** How long a positive answer counts after that while the server cannot be asked, in milliseconds. */
   readonly staleFor: number;
-  /** What to do if the server cannot decide. */
-  readonly onError: "unavailable" | "deny";
   readonly clock: Clock;
   readonly observer: RemoteCheckObserver;
 }

@@ -1,3 +1,4 @@
+import type { Configuration } from "../../config/configuration.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import { foldedName, keptFields } from "../../lib/http/header-values.ts";
@@ -74,14 +75,7 @@ function joined(parts: readonly Part[], values: HeaderValues): string | undefine
   return text;
 }
 
-/** The header changes of a route, as configured. */
-interface HeaderChanges {
-  /** Replaces all fields of the name. */
-  readonly set: Readonly<Record<string, string>>;
-  /** Adds a field. */
-  readonly add: Readonly<Record<string, string>>;
-  readonly remove: readonly string[];
-}
+type HeaderChanges = NonNullable<Configuration["routes"][number]["requestHeaders"]>;
 
 interface Field {
   readonly name: string;

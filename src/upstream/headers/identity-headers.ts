@@ -1,17 +1,15 @@
+import type { Configuration } from "../../config/configuration.ts";
 import type { ClaimValue, Identity } from "../../core/request/identity.ts";
 import type { ClientCertificate } from "../../server/tls/client-certificate.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Assertions } from "../../tokens/assertion/assertions.ts";
 import { fieldPairs } from "../../lib/http/header-values.ts";
 
-/** The headers that carry the identity to the backend; undefined for those that are not sent. */
-export interface IdentityHeaderNames {
-  readonly subject: string;
-  readonly groups?: string | undefined;
-  readonly issuer?: string | undefined;
-  /** More headers, each with the claim that it carries. */
-  readonly claims?: Readonly<Record<string, string>> | undefined;
-}
+type Written = Configuration["identity"];
+
+/** The headers that carry the identity to the backend, without those that are not sent. */
+export type IdentityHeaderNames = Exclude<Written["headers"], string> &
+  Partial<Pick<Written, "claims">>;
 
 export const IDENTITY_PRESETS = {
   sallyport: { subject: "X-Auth-Subject", groups: "X-Auth-Groups", issuer: "X-Auth-Issuer" },

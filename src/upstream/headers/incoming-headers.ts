@@ -4,7 +4,7 @@ import type { Permit } from "../../core/request/permit.ts";
 import { CONNECTION_FIELDS } from "../../lib/http/header-values.ts";
 import { lowerCase } from "../../lib/text/by-name.ts";
 import type { TargetOrigin } from "../pool/target-origin.ts";
-import { backendHost } from "./rewrite.ts";
+import { backendHost, prefixesOf } from "./rewrite.ts";
 import type { TokenPlace } from "../../core/request/token-place.ts";
 import type { Route } from "../../core/route/route.ts";
 
@@ -146,11 +146,6 @@ function mappedCookie(cookie: string, route: Route): string {
     const mapped = mappedPath(path, route);
     return mapped === undefined ? all : `${name}${mapped}`;
   });
-}
-
-function prefixesOf(rewrite: Route["rewrite"]): { readonly strip: string; readonly add: string } {
-  const { stripPrefix = "", addPrefix = "" } = rewrite ?? {};
-  return { strip: stripPrefix.replace(/\/$/, ""), add: addPrefix.replace(/\/$/, "") };
 }
 
 /** Fields by name. It inherits no property, so every name can only refer to a field. */

@@ -126,6 +126,15 @@ export function rewritePath(
   return `${add}${rest.startsWith("/") ? rest : `/${rest}`}`;
 }
 
+/** Returns the prefixes of a route, without a slash at the end; empty if there is none. */
+export function prefixesOf(rewrite: Route["rewrite"]): {
+  readonly strip: string;
+  readonly add: string;
+} {
+  const { stripPrefix = "", addPrefix = "" } = rewrite ?? {};
+  return { strip: stripPrefix.replace(/\/$/, ""), add: addPrefix.replace(/\/$/, "") };
+}
+
 /** Returns the prefix that the route strips from the path of a request; empty if it strips none. */
 function strippedPrefix(
   { rewrite }: Pick<Route, "rewrite">,

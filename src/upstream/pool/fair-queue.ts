@@ -1,12 +1,6 @@
 import { GateError } from "../../core/request/errors.ts";
 import type { Requester, InFlightCounts } from "./in-flight-counts.ts";
-
-export interface QueueLimits {
-  /** The maximum length. */
-  readonly length: number;
-  /** The maximum wait, in milliseconds. */
-  readonly timeout: number;
-}
+import type { UpstreamOptions } from "./upstreams.ts";
 
 interface Waiter<Slot> {
   /** Counts from 1, in order of arrival. */
@@ -33,7 +27,7 @@ export interface Closing {
  * operation takes at most one step per waiting requester.
  */
 export class FairQueue<Slot> {
-  readonly #limits: QueueLimits;
+  readonly #limits: UpstreamOptions["queue"];
   /** The slots of each requester. */
   readonly #inFlight: InFlightCounts;
   /** By requester. */
@@ -42,7 +36,7 @@ export class FairQueue<Slot> {
   length = 0;
   #arrivals = 0;
 
-  constructor(limits: QueueLimits, inFlight: InFlightCounts) {
+  constructor(limits: UpstreamOptions["queue"], inFlight: InFlightCounts) {
     this.#limits = limits;
     this.#inFlight = inFlight;
   }

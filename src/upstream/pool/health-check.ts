@@ -1,8 +1,9 @@
 import { connect } from "node:net";
+import type { Configuration } from "../../config/configuration.ts";
 import { failureReason } from "../http/failures.ts";
 import { type BackendQuery, sendQuery, sendQueryOnce, type ShortAnswer } from "../http2/query.ts";
 import type { Target } from "./target.ts";
-import type { HealthOptions, UpstreamOptions } from "./upstream-options.ts";
+import type { HealthOptions, UpstreamOptions } from "./upstreams.ts";
 import { grpcFrame, grpcMessage } from "../../core/request/grpc.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sharedFor, SingleFlight } from "../../lib/async/single-flight.ts";
@@ -12,13 +13,7 @@ import { type AdminPage, type AdminResponse, PLAIN_TEXT } from "../../core/admin
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import { openPool } from "./open-pool.ts";
 
-/** A path of the admin listener that a backend answers. */
-interface ProbeRoute {
-  /** The path on the admin listener. */
-  readonly path: string;
-  /** Path and query at the backend. */
-  readonly target: string;
-}
+type Probe = Exclude<Configuration["admin"], string>["probes"][number];
 
 /** The time limit for a complete response, in milliseconds. */
 const TIMEOUT_MS = 10_000;
@@ -35,7 +30,7 @@ const BODILESS = [204, 205, 304];
  * @param limitMs the time limit for a complete response.
  */
 export function probePage(
-  { path, target }: ProbeRoute,
+  { path, target = path }: Omit<Probe, "upstream">,
   upstream: UpstreamOptions,
   limitMs = TIMEOUT_MS,
 ): AdminPage {
@@ -66,7 +61,7 @@ async function ask(
 ): Promise<AdminResponse> {
   try {
     const origin = firstOriginOf(upstream);
-    const pool = openPool(origin, { protocol: upstream.protocol, connectMs: TIMEOUT_MS });
+    const pool = openPool(origin, upstream.protocol, TIMEOUT_MS);
     const query = probeQuery(origin, path);
     const { status, body } = await sendQueryOnce(pool, query, limit, PROBED_BYTES);
     // The parser accepts any three digits; RFC 9110 §15 ends at 599.
@@ -247,6 +242,6 @@ async function statusOf(
 ): Promise<number> {
   const query = probeQuery(origin, path);
   if (speaksHttp2) return (await sendQuery(pool, query, limit, MAX_BYTES)).status;
-  const own = openPool(origin, { connectMs });
+  const own = openPool(origin, "http1", connectMs);
   return (await sendQueryOnce(own, query, limit, 0)).status;
 }

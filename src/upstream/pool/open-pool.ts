@@ -2,6 +2,7 @@ import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/conn
 import { Http1Pool } from "../http1/http1-pool.ts";
 import { Http2Pool } from "../http2/http2-pool.ts";
 import type { TargetOrigin } from "./target-origin.ts";
+import type { UpstreamOptions } from "./upstreams.ts";
 import { BackendFault } from "../http/failures.ts";
 
 /** Creates the HTTP/1.1 pool. @param fallback receives the requests of connections whose backend has selected HTTP/2. */
@@ -79,18 +80,12 @@ class AlpnPool implements ConnectionPool {
   }
 }
 
-/** The protocols of targets: HTTP/2 over TLS (ALPN) or by prior knowledge (`h2c`), or whatever TLS negotiates. */
-export type UpstreamProtocol = "http1" | "http2" | "h2c" | "auto";
-
-interface PoolOptions {
-  readonly protocol?: UpstreamProtocol | undefined;
-  /** The time limit for a connection, in milliseconds. */
-  readonly connectMs: number;
-}
-
-/** Creates the pool of connections to one origin. */
-export function openPool(origin: TargetOrigin, options: PoolOptions): ConnectionPool {
-  const { protocol = "http1", connectMs } = options;
+/** Creates the pool of connections to one origin. @param connectMs the time limit for a connection. */
+export function openPool(
+  origin: TargetOrigin,
+  protocol: UpstreamOptions["protocol"],
+  connectMs: number,
+): ConnectionPool {
   const openHttp1 = (fallback?: Parameters<OpenHttp1>[0]): ConnectionPool =>
     new Http1Pool(origin, connectMs, undefined, fallback);
   if (protocol === "http1") return openHttp1();

@@ -4,17 +4,8 @@ import { startChecks } from "./health-check.ts";
 import type { Requester } from "./in-flight-counts.ts";
 import type { Target } from "./target.ts";
 import { TargetList } from "./target-list.ts";
-import type { HealthOptions, UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
+import type { HealthOptions, UpstreamEvents, UpstreamOptions } from "./upstreams.ts";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
-
-/** Leaves out targets that fail while they serve requests. Times are in milliseconds. */
-export interface EjectionOptions {
-  /** Consecutive failures. */
-  readonly failures: number;
-  readonly for: number;
-  /** The part of the targets that may be left out, from 0 to 1. */
-  readonly most: number;
-}
 
 /** A target is left out, or used again. @param why the result of its checks or requests. */
 type TargetChanged = (target: Target, available: boolean, why: string) => void;
@@ -34,14 +25,14 @@ const LONGEST_FACTOR = 10;
  */
 export class TargetStates {
   readonly #targets: readonly Target[];
-  readonly #ejection: EjectionOptions;
+  readonly #ejection: UpstreamOptions["ejection"];
   readonly #clock: Clock;
   readonly #changed: TargetChanged;
   readonly #timers = new Map<Target, NodeJS.Timeout>();
 
   constructor(
     targets: readonly Target[],
-    ejection: EjectionOptions,
+    ejection: UpstreamOptions["ejection"],
     clock: Clock,
     changed: TargetChanged,
   ) {
@@ -124,9 +115,6 @@ export class TargetStates {
   }
 }
 
-/** The default of the configuration. */
-const DEFAULT_EJECTION: EjectionOptions = { failures: 5, for: 30_000, most: 0.5 };
-
 interface GroupOptions {
   readonly clock: Clock;
   readonly hasRoom: (target: Target, requester: Requester) => boolean;
@@ -151,8 +139,7 @@ export class TargetGroup {
   #turn = 0;
 
   constructor(options: UpstreamOptions, { clock, hasRoom, back, events }: GroupOptions) {
-    const { weights, balance = "roundRobin", slowStart = 0, ejection = DEFAULT_EJECTION } = options;
-    const { name, health } = options;
+    const { name, weights, balance, slowStart = 0, ejection, health } = options;
     this.#hasRoom = hasRoom;
     this.#clock = clock;
     const isPlain = balance === "roundRobin" && weights === undefined && slowStart === 0;

@@ -1,8 +1,8 @@
 import { isIP, type LookupFunction } from "node:net";
-import { lookupFor, type ResolveOptions, WatchedName } from "../resolve/lookup.ts";
+import { lookupFor, WatchedName } from "../resolve/lookup.ts";
 import { createTarget, type Target } from "./target.ts";
 import { addressOf, originAt, originOf, type TargetOrigin } from "./target-origin.ts";
-import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
+import type { ResolveOptions, UpstreamEvents, UpstreamOptions } from "./upstreams.ts";
 
 /** Returns a `lookup` function that queries the DNS servers of an upstream; undefined if the system resolves its names. */
 function lookupFunction(options: ResolveOptions | undefined): LookupFunction | undefined {
@@ -62,7 +62,7 @@ export class TargetList {
       const origin = originOf(address, tls);
       const weight = weights?.[index];
       if (resolve === undefined || !hasName(origin)) {
-        const target = this.#create(address, origin, weight);
+        const target = createTarget(address, origin, options, weight);
         return { origin, weight, name: undefined, targets: [target] };
       }
       const name = new WatchedName(origin.hostname, resolve, {
@@ -111,12 +111,6 @@ export class TargetList {
     await Promise.all([...all, ...this.#closing]);
   }
 
-  #create(address: string, origin: TargetOrigin, weight: number | undefined): Target {
-    const { protocol, connections, timeouts } = this.#options;
-    const connectMs = timeouts.connect;
-    return createTarget({ address, origin, weight, protocol, connections, connectMs });
-  }
-
   #resolved(row: Row, addresses: readonly string[]): void {
     const { origin, weight, targets: before } = row;
     const added: Target[] = [];
@@ -124,7 +118,7 @@ export class TargetList {
       const known = before.find((target) => target.origin.hostname === address);
       if (known !== undefined) return known;
       const at = originAt(origin, address);
-      const target = this.#create(addressOf(at), at, weight);
+      const target = createTarget(addressOf(at), at, this.#options, weight);
       added.push(target);
       return target;
     });

@@ -1,20 +1,8 @@
 import { TimeoutEntry } from "../../lib/async/timeout-list.ts";
 import type { ConnectionPool } from "../http/connection.ts";
-import { openPool, type UpstreamProtocol } from "./open-pool.ts";
+import { openPool } from "./open-pool.ts";
 import type { TargetOrigin } from "./target-origin.ts";
-
-/** How to reach one backend address. Times are in milliseconds. */
-export interface TargetOptions {
-  /** For logs. */
-  readonly address: string;
-  readonly origin: TargetOrigin;
-  readonly weight?: number | undefined;
-  readonly protocol?: UpstreamProtocol | undefined;
-  /** The maximum number of requests in flight. */
-  readonly connections: number;
-  /** The time limit for a connection. */
-  readonly connectMs: number;
-}
+import type { UpstreamOptions } from "./upstreams.ts";
 
 /** One backend address with its connections. */
 export interface Target {
@@ -69,12 +57,20 @@ export abstract class SentRequest extends TimeoutEntry {
  */
 const RESERVED_FRACTION = 8;
 
-/** Creates a target. Connections open on demand. */
-export function createTarget(options: TargetOptions): Target {
-  const { address, origin, connections, protocol = "http1", weight = 1 } = options;
+/** Creates a target. Connections open on demand. @param address for logs. */
+export function createTarget(
+  address: string,
+  origin: TargetOrigin,
+  {
+    connections,
+    protocol,
+    timeouts,
+  }: Pick<UpstreamOptions, "connections" | "protocol" | "timeouts">,
+  weight = 1,
+): Target {
   return {
     address,
-    pool: openPool(origin, options),
+    pool: openPool(origin, protocol, timeouts.connect),
     connections,
     inFlight: 0,
     origin,

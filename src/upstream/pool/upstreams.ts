@@ -1,3 +1,4 @@
+import type { Configuration } from "../../config/configuration.ts";
 import { type Closing, FairQueue } from "./fair-queue.ts";
 import { SentRequest, stateOf, type Target, type TargetState } from "./target.ts";
 import type { Route } from "../../core/route/route.ts";
@@ -8,7 +9,7 @@ import { InFlightCounts, type Requester } from "./in-flight-counts.ts";
 import { type SlotHolder, StalledRequests } from "./slot.ts";
 import { failure } from "../http/failures.ts";
 import { TargetGroup, type TargetStates } from "./target-group.ts";
-import type { UpstreamEvents, UpstreamOptions } from "./upstream-options.ts";
+import type { UpstreamTls } from "./target-origin.ts";
 
 /** Interval between preemption attempts while requests wait, in milliseconds. */
 const PREEMPTION_INTERVAL_MS = 100;
@@ -23,6 +24,31 @@ const MAX_RETRIES = 10;
  * not get a multiple of its load.
  */
 const EARNED_RETRIES = 0.2;
+
+type Written = Configuration["upstreams"][string];
+
+/** One upstream of the configuration, with the contents of its PEM files. */
+export interface UpstreamOptions extends Omit<Written, "tls"> {
+  readonly name: string;
+  readonly tls?: UpstreamTls | undefined;
+}
+
+export type HealthOptions = NonNullable<Written["health"]>;
+
+export type ResolveOptions = NonNullable<Written["resolve"]>;
+
+/** Receives the events of targets. */
+export interface UpstreamEvents {
+  /** A target is left out, or used again. */
+  targetChanged(upstream: string, target: string, available: boolean, why: string): void;
+  /** A target has answered nothing for this long, in milliseconds, although a request waits; or it answers again. */
+  targetSilent(upstream: string, target: string, ms: number): void;
+  targetAnswers(upstream: string, target: string): void;
+  /** The addresses of a target's name have changed. */
+  targetResolved(upstream: string, target: string, addresses: readonly string[]): void;
+  /** The name of a target was looked up. @param fault why no address was found. */
+  targetLookedUp(upstream: string, target: string, fault: string | undefined): void;
+}
 
 /** A group of interchangeable targets. */
 export class Upstream {
@@ -54,7 +80,7 @@ export class Upstream {
     this.#events = events;
     this.name = options.name;
     this.options = options;
-    this.speaksHttp2 = (options.protocol ?? "http1") !== "http1";
+    this.speaksHttp2 = options.protocol !== "http1";
     const { timeouts, queue } = options;
     this.#answerLimits = this.#limitsOf(timeouts);
     this.#queue = new FairQueue(queue, this.#inFlight);
@@ -226,7 +252,7 @@ export class Upstream {
 
   /** The state of each target. */
   get targets(): TargetState[] {
-    const { protocol = "http1" } = this.options;
+    const { protocol } = this.options;
     const now = this.#clock.monotonic();
     const oldest = this.#oldestWaiting();
     return this.#group.targets.map((target) => ({

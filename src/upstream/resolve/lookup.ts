@@ -1,5 +1,6 @@
 import { lookup as lookupBySystem, Resolver } from "node:dns/promises";
 import { isIPv4 } from "node:net";
+import type { ResolveOptions } from "../pool/upstreams.ts";
 import { codeOrMessage, systemCode } from "../../lib/text/error-code.ts";
 
 /** Maximum number of addresses of a name. Further ones are ignored. */
@@ -80,20 +81,6 @@ export class WatchedName {
   }
 }
 
-/** Which addresses of a name to use; `auto`: IPv4 if there are any, otherwise IPv6. */
-type AddressFamily = "auto" | "ipv4" | "ipv6" | "all";
-
-/** How names of targets are resolved. Times are in milliseconds. */
-export interface ResolveOptions {
-  /** The longest time between two lookups. */
-  readonly interval: number;
-  /** DNS servers, as `address` or `address:port`; without them, the system resolves names. */
-  readonly servers?: readonly string[] | undefined;
-  readonly family: AddressFamily;
-  /** How long the last known addresses stay in use while lookups fail. */
-  readonly staleFor: number;
-}
-
 /** The addresses of a name. */
 interface Found {
   /** None if the name has no address. */
@@ -119,7 +106,7 @@ export function lookupFor({ servers, family }: ResolveOptions): Lookup {
 }
 
 /** `getaddrinfo`, which knows the hosts file and search domains, but no TTL. */
-function systemLookup(family: AddressFamily): Lookup {
+function systemLookup(family: ResolveOptions["family"]): Lookup {
   const wanted = family === "ipv4" ? 4 : family === "ipv6" ? 6 : 0;
   return async (name) => {
     const mine = others.then(() => lookupBySystem(name, { all: true, family: wanted }));
@@ -129,7 +116,7 @@ function systemLookup(family: AddressFamily): Lookup {
   };
 }
 
-function dnsLookup(servers: readonly string[], family: AddressFamily): Lookup {
+function dnsLookup(servers: readonly string[], family: ResolveOptions["family"]): Lookup {
   const resolver = new Resolver(QUERY);
   resolver.setServers([...servers]);
   const ofFamily = async (method: "resolve4" | "resolve6", name: string): Promise<Found> => {

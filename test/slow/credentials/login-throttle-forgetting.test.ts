@@ -9,14 +9,14 @@ import { oneByOne } from "../../credentials/fixture.ts";
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
-const FAR = { attempts: 1_000_000, withinMs: 1, banMs: 1 };
+const FAR = { attempts: 1_000_000, within: 1, ban: 1 };
 const OTHERS = 60_000;
 
 function open() {
   let time = 1_000_000;
   const login = oneByOne(
     new FailureThrottle(
-      { pair: FAR, address: FAR, global: FAR, account: { attempts: 100, withinMs: DAY } },
+      { ...FAR, address: FAR, global: FAR, account: { attempts: 100, within: DAY } },
       { now: () => 0, monotonic: () => time },
     ),
   );

@@ -5,11 +5,11 @@ import { heapInUse } from "../../support/heap.ts";
 import { oneByOne } from "../../credentials/fixture.ts";
 
 const MINUTE = 60_000;
-const PAIR = { attempts: 5, withinMs: 2 * MINUTE, banMs: 5 * MINUTE };
+const PAIR = { attempts: 5, within: 2 * MINUTE, ban: 5 * MINUTE };
 const LIMITS = {
-  pair: PAIR,
+  ...PAIR,
   address: { ...PAIR, attempts: 50 },
-  account: { attempts: 100, withinMs: 24 * 60 * MINUTE },
+  account: { attempts: 100, within: 24 * 60 * MINUTE },
 };
 const HOME = "192.0.2.1";
 
@@ -17,7 +17,7 @@ function storm(attempts = 300) {
   let time = 1_000_000;
   const login = oneByOne(
     new FailureThrottle(
-      { ...LIMITS, global: { attempts, withinMs: MINUTE } },
+      { ...LIMITS, global: { attempts, within: MINUTE } },
       { now: () => 0, monotonic: () => time },
     ),
   );
@@ -122,7 +122,7 @@ describe("failures with all names from all addresses", () => {
   test("a smaller budget does not inherit the debt of a larger one", () => {
     const login = storm();
     login.rage(1000);
-    login.change({ ...LIMITS, global: { attempts: 10, withinMs: MINUTE } });
+    login.change({ ...LIMITS, global: { attempts: 10, within: MINUTE } });
     expect(login.refusal("carol", "203.0.113.9")).toEqual({ limit: "global", retryAfter: 6 });
   });
 

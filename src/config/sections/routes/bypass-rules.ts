@@ -5,7 +5,7 @@ import { ExpressionError } from "../../../lib/automaton/expression.ts";
 import { placesOf } from "../upstreams-section.ts";
 import { routeRow } from "./route-row.ts";
 import type { PathProblem } from "../../written.ts";
-import { rewritePath } from "../../../upstream/headers/rewrite.ts";
+import { prefixesOf, rewritePath } from "../../../upstream/headers/rewrite.ts";
 import { accessPolicyWords, isOpen, isWeaker } from "../../../policy/authorize.ts";
 import { METHODS } from "../../../lib/http/node-http.ts";
 import { bySpecificity, createRouteTable, type RouteTable } from "../../../policy/route-table.ts";
@@ -249,10 +249,8 @@ function isBelow(path: string, above: string): boolean {
 }
 
 /** Returns client paths that a route could map to a backend path. The caller must check them with the rewrite. */
-function origins(route: Route, backendPath: string): string[] {
-  const { stripPrefix = "", addPrefix = "" } = route.rewrite ?? {};
-  const strip = stripPrefix.replace(/\/$/, "");
-  const add = addPrefix.replace(/\/$/, "");
+function origins({ rewrite }: Route, backendPath: string): string[] {
+  const { strip, add } = prefixesOf(rewrite);
   if (!backendPath.startsWith(`${add}/`)) return [];
   const rest = backendPath.slice(add.length);
   return rest === "/" && strip !== "" ? [strip, `${strip}/`] : [`${strip}${rest}`];
@@ -314,13 +312,9 @@ function deeperPath(rows: readonly Route[], ways: [Way, Way]): string | undefine
   return rest === undefined ? undefined : `${added(longer)}${rest}`;
 }
 
-function added({ route }: Way): string {
-  return (route.rewrite?.addPrefix ?? "").replace(/\/$/, "");
-}
+const added = ({ route }: Way): string => prefixesOf(route.rewrite).add;
 
-function stripped({ route }: Way): string {
-  return (route.rewrite?.stripPrefix ?? "").replace(/\/$/, "");
-}
+const stripped = ({ route }: Way): string => prefixesOf(route.rewrite).strip;
 
 /**
  * Reports routes whose `rewrite` or `hostHeader` gives access to something that another route of the same backend

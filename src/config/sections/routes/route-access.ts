@@ -1,7 +1,6 @@
 import type { TokenPlace } from "../../../core/request/token-place.ts";
 import { z } from "zod";
 import { claimName, headerName, refuse, text, TOKEN } from "../../fields.ts";
-import type { Requirements } from "../../../policy/authorize.ts";
 import {
   type Mapping,
   listAt,
@@ -135,7 +134,7 @@ const scalar = () =>
   });
 
 function requirements() {
-  const keys = {
+  return requiring({
     groups: names("group", text).exactOptional().describe("Groups of the caller"),
     scopes: names("scope", scope).exactOptional().describe("Scopes of the token, in scope or scp"),
     claims: z
@@ -165,8 +164,7 @@ function requirements() {
       .describe(
         "SPIFFE IDs, of which the certificate needs one; /* at the end: one or more segments",
       ),
-  } satisfies Record<keyof Requirements, z.ZodType>;
-  return requiring(keys);
+  });
 }
 
 /** What a person must have to sign in at a provider. */

@@ -14,6 +14,7 @@ import {
   StoreUnavailable,
   openTrust,
 } from "../remote/store-access.ts";
+import type { StoreSettings } from "../store-kinds.ts";
 import type {
   FileReader,
   OpenUserStore,
@@ -44,25 +45,7 @@ function pointedAt(value: unknown, pointer: string): unknown {
 /** The syntax of a JSON Pointer. */
 export const POINTER = /^(?:\/(?:[^~/]|~[01])*)*$/;
 
-export interface HttpSettings {
-  readonly url: string;
-  readonly format: "json" | "form" | "basic";
-  /** Names of the two fields in the body. */
-  readonly fields: { readonly username: string; readonly password: string };
-  /** The meaning of each status code; any other code is a failure of the store. */
-  readonly status: {
-    readonly success: readonly number[];
-    readonly wrong: readonly number[];
-    readonly unknown: readonly number[];
-  };
-  /** JSON Pointers into the response. */
-  readonly subject: string;
-  readonly groups: string;
-  readonly caFile?: string;
-  readonly connections: number;
-  /** Milliseconds. */
-  readonly timeout: number;
-}
+type HttpSettings = StoreSettings<"http">;
 
 /** Maximum size of a response body, in bytes. A name and a thousand groups fit. */
 const LARGEST_BODY = 65_536;

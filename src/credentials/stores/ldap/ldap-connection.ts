@@ -3,6 +3,7 @@ import { connect as connectTls, type ConnectionOptions } from "node:tls";
 import { once } from "node:events";
 import type * as Ldapts from "ldapts";
 import { StoreUnavailable } from "../remote/store-access.ts";
+import type { StoreSettings } from "../store-kinds.ts";
 
 /** How long a connection may be idle: less than directories and firewalls allow. */
 const IDLE_MS = 60_000;
@@ -101,19 +102,6 @@ export interface PolicyWord {
   readonly graceAuthNsRemaining?: number;
 }
 
-export interface LdapSettings {
-  readonly url: string;
-  readonly startTls?: boolean;
-  readonly caFile?: string;
-  /** The account that searches; without it, the search is anonymous. */
-  readonly bind?: { readonly dn: string; readonly password: string };
-  readonly search: { readonly base: string; readonly filter: string };
-  readonly groups?: { readonly base: string; readonly filter: string; readonly attribute: string };
-  readonly connections: number;
-  /** Milliseconds. */
-  readonly timeout: number;
-}
-
 /** Maximum size of the response to one operation, in bytes. A thousand groups fit. */
 const LARGEST_ANSWER = 1024 ** 2;
 
@@ -166,7 +154,7 @@ export class LdapConnection {
 
   /** @param timeout time limit for connecting and for each operation, in milliseconds. */
   static async open(
-    settings: LdapSettings,
+    settings: StoreSettings<"ldap">,
     authorities: string | undefined,
     timeout: number,
   ): Promise<LdapConnection> {

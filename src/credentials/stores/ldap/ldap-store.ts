@@ -13,6 +13,7 @@ import {
   openTrust,
 } from "../remote/store-access.ts";
 import { remoteFailure } from "../../../lib/text/error-code.ts";
+import type { StoreSettings } from "../store-kinds.ts";
 import type {
   FileReader,
   OpenUserStore,
@@ -26,7 +27,6 @@ import {
   BindRefused,
   LdapConnection,
   LdapConnections,
-  type LdapSettings,
   type PolicyWord,
 } from "./ldap-connection.ts";
 
@@ -58,7 +58,7 @@ const HIDDEN = "or the directory hides it from `bind`";
  */
 async function doubtsAbout(
   connection: Pick<LdapConnection, "has">,
-  { search, groups }: Pick<LdapSettings, "search" | "groups">,
+  { search, groups }: Pick<StoreSettings<"ldap">, "search" | "groups">,
 ): Promise<readonly StoreDoubt[]> {
   const doubts: StoreDoubt[] = [];
   const look = async (where: "search" | "groups", base: string, attributes: readonly string[]) => {
@@ -123,7 +123,7 @@ function forbids(word: PolicyWord | undefined): boolean {
 }
 
 /** The kind of store that searches for the user in a directory and then binds as that user. */
-export const ldap: StoreKind<LdapSettings> = {
+export const ldap: StoreKind<StoreSettings<"ldap">> = {
   open: async (settings, context) => new LdapStore(settings, context),
   async inspect({ url, caFile, search, groups }, contentOf) {
     authoritiesIn(caFile, contentOf);
@@ -148,7 +148,7 @@ const STORE = "ldap";
 const MOST_GROUPS = 1_000;
 
 class LdapStore implements OpenUserStore {
-  readonly #settings: LdapSettings;
+  readonly #settings: StoreSettings<"ldap">;
   readonly #context: StoreContext;
   readonly #access: StoreAccess;
   readonly #trust: ReturnType<typeof openTrust>;
@@ -157,7 +157,7 @@ class LdapStore implements OpenUserStore {
   readonly #searching: LdapConnections;
   readonly #binding: LdapConnections;
 
-  constructor(settings: LdapSettings, context: StoreContext) {
+  constructor(settings: StoreSettings<"ldap">, context: StoreContext) {
     this.#settings = settings;
     this.#context = context;
     this.#access = new StoreAccess(STORE, settings, context);

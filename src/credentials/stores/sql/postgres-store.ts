@@ -1,26 +1,17 @@
 import { withTimeout } from "../../../lib/async/with-timeout.ts";
-import {
-  asSubquery,
-  POSTGRES_HINTS,
-  PostgresPool,
-  type PostgresSettings,
-} from "../../../lib/postgres/postgres-pool.ts";
+import { asSubquery, POSTGRES_HINTS, PostgresPool } from "../../../lib/postgres/postgres-pool.ts";
 import { LATE, remoteFailure } from "../../../lib/text/error-code.ts";
 import { hashStore } from "../hash-store.ts";
 import { authoritiesIn, openTrust, StoreAccess } from "../remote/store-access.ts";
+import type { StoreSettings } from "../store-kinds.ts";
 import type { StoreKind } from "../user-store.ts";
 import { COLUMNS_HINT, columnsFault, sqlUsers } from "./sql-users.ts";
 
 /** Maximum size of the response to one query, in bytes. Two rows with a thousand groups fit. */
 const LARGEST_ANSWER = 1024 ** 2;
 
-interface PostgresUsers extends Omit<PostgresSettings, "maxBytes"> {
-  readonly query: string;
-  readonly caFile?: string;
-}
-
 /** The kind of store that looks up password hashes in PostgreSQL. */
-export const postgres: StoreKind<PostgresUsers> = {
+export const postgres: StoreKind<StoreSettings<"postgres">> = {
   async open(settings, context) {
     const store = "postgres";
     const { log, verifier } = context;

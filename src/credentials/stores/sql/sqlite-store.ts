@@ -3,6 +3,7 @@ import { ConfigError } from "../../../core/config-problem.ts";
 import { hashStore } from "../hash-store.ts";
 import { StoreAccess, StoreUnavailable } from "../remote/store-access.ts";
 import { LATE, remoteFailure } from "../../../lib/text/error-code.ts";
+import type { StoreSettings } from "../store-kinds.ts";
 import type { StoreKind } from "../user-store.ts";
 import { COLUMNS_HINT, columnsFault, type Row, sqlUsers } from "./sql-users.ts";
 import { ERROR_CODEC } from "../../../core/request/errors.ts";
@@ -89,15 +90,8 @@ class SqliteThread {
   }
 }
 
-interface SqliteSettings {
-  readonly path: string;
-  readonly query: string;
-  /** Milliseconds. */
-  readonly timeout: number;
-}
-
 /** The kind of store that looks up password hashes in a SQLite file. */
-export const sqlite: StoreKind<SqliteSettings> = {
+export const sqlite: StoreKind<StoreSettings<"sqlite">> = {
   async open(settings, context) {
     const { path, query, timeout } = settings;
     const { log, verifier } = context;
@@ -144,7 +138,7 @@ export const sqlite: StoreKind<SqliteSettings> = {
 };
 
 async function examined(
-  { path, query }: SqliteSettings,
+  { path, query }: StoreSettings<"sqlite">,
   thread: SqliteThread,
   timeoutMs: number,
 ): Promise<string | undefined> {
