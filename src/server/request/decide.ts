@@ -74,17 +74,6 @@ function refuseMisspeltLogin(matchPath: string): void {
   throw new GateError("no_route", { reason: "login_misspelt" });
 }
 
-/** Counts a request among those in flight until its `release`. */
-function takeInFlight(
-  limit: ConcurrencyLimit,
-  { network }: GateRequest,
-  identity: Identity | undefined,
-): InFlight {
-  if (limit.by === "route") return new InFlight(limit, "");
-  const isAnonymous = limit.by === "client" || identity === undefined;
-  return new InFlight(limit, isAnonymous ? network : callerKey(identity));
-}
-
 /** A request that is counted until it is released, unless the limit refuses it. */
 class InFlight {
   readonly allowed: boolean;
@@ -395,7 +384,11 @@ export class Decision implements VerificationNotes {
   /** Counts the request among those in flight. Must come last, because a request that is refused is never released. */
   #countInFlight(limit: ConcurrencyLimit): GateError | undefined {
     if (this.#context.dryRun) return undefined;
-    this.inFlight = takeInFlight(limit, this.request, this.identity);
+    const { identity } = this;
+    const isAnonymous = limit.by === "client" || identity === undefined;
+    let key = "";
+    if (limit.by !== "route") key = isAnonymous ? this.request.network : callerKey(identity);
+    this.inFlight = new InFlight(limit, key);
     if (this.inFlight.allowed || this.route?.mode === "monitor") return undefined;
     return new GateError("concurrency_limited", { retryAfter: 1 });
   }

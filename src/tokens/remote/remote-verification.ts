@@ -102,16 +102,12 @@ interface Yes {
 /** Maximum number of yeses that may stand in for an answer, for each server. */
 const MOST_YESES = 5_000;
 
-interface Asked extends Expectations {
+type TokenCheck = NonNullable<ReturnType<typeof tokenCheckOf>>;
+
+interface Asked extends Expectations, TokenCheck {
   readonly name: string;
-  readonly label: string;
-  /** Whether to ask this server only about tokens that are not JWTs. */
-  readonly opaqueOnly: boolean;
   readonly check: RemoteTokenCheck;
   readonly questions: FairQuestions;
-  readonly timeout: number;
-  readonly cache: number;
-  readonly staleFor: number;
   /** Earlier yeses, by digest. */
   readonly yeses: LRUCache<string, Yes>;
   readonly observer: RemoteCheckObserver;
@@ -231,14 +227,14 @@ export class RemoteVerification {
     }
   }
 
-  #remember(verdict: Vouched | TokenRefusal, digest: string, { staleFor, yeses }: Asked): void {
+  #remember(verdict: Vouched | TokenRefusal, digest: string, { staleFor = 0, yeses }: Asked): void {
     if (staleFor === 0) return;
     if (!("claims" in verdict)) yeses.delete(digest);
     else yeses.set(digest, { claims: verdict.claims, ends: verdict.until + staleFor });
   }
 
   /** Returns an earlier yes, for a while in which the server is not asked; never beyond the end of the token. */
-  #standIn(digest: string, { staleFor, yeses, observer }: Asked): Vouched | undefined {
+  #standIn(digest: string, { staleFor = 0, yeses, observer }: Asked): Vouched | undefined {
     const known = staleFor === 0 ? undefined : yeses.get(digest);
     if (known === undefined) return undefined;
     const now = this.#clock.now();
@@ -267,8 +263,8 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
   const { issuer, audience, clockSkewMs, claims } = each;
   const check = tokenCheckOf(each);
   if (check === undefined) return undefined;
-  const { kind, label, opaqueOnly, timeout, cache, staleFor = 0 } = check;
   return {
+    ...check,
     name: issuer,
     skewMs: clockSkewMs,
     issuedAheadMs: clockSkewMs,
@@ -276,13 +272,8 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
     proof: each.proof,
     audiences: audience === undefined ? "any" : [audience].flat(),
     questions: new FairQuestions({ atOnce: AT_ONCE, most: 256, mostOfClient: 64 }),
-    label,
-    opaqueOnly,
     check: check.open(),
-    timeout,
-    cache,
-    staleFor,
     yeses: new LRUCache({ max: MOST_YESES }),
-    observer: observe(kind, issuer),
+    observer: observe(check.kind, issuer),
   };
 }

@@ -1,5 +1,4 @@
 import { hash, randomBytes } from "node:crypto";
-import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { LRUCache } from "lru-cache";
 import type { Log } from "../../core/log.ts";
 import type { IssuerState } from "../../core/status.ts";
@@ -10,6 +9,7 @@ import { discoveryUrl, KeySetServer } from "./key-set-server.ts";
 import { Outage } from "../../lib/outage.ts";
 import type { KeySetAddress, TrustedIssuer, TrustedKeysContext } from "./trusted-keys.ts";
 import { replaceFile } from "../../lib/files/private-file.ts";
+import { readRegularFileSync, UNLINKED } from "../../lib/files/regular-file.ts";
 import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 
 /** The most key ids that were not found. Longer ones are not remembered, since clients choose them. */
@@ -73,8 +73,6 @@ interface CopyOwner {
 }
 
 const LARGEST = 524_288;
-/** A symbolic link could point to another file, and opening a pipe would block forever. */
-const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 /** How far the time of a copy may be ahead of our clock, in milliseconds. */
 const AHEAD_MS = 60_000;
 
@@ -105,25 +103,15 @@ function readCopy(path: string, owner: CopyOwner, nowMs: number): KeySetCopy | u
 }
 
 function privateText(path: string): string | undefined {
-  let file: number;
   try {
-    file = openSync(path, READ);
+    const { stats, text } = readRegularFileSync(path, LARGEST, UNLINKED);
+    const own = process.getuid?.();
+    if (own === undefined || (stats.uid === own && (stats.mode & 0o022) === 0)) return text;
   } catch (error) {
     if (systemCode(error) === "ENOENT") return undefined;
     throw error;
   }
-  try {
-    const stats = fstatSync(file);
-    if (!stats.isFile()) throw new Error("it is not a regular file");
-    if (stats.size > LARGEST) throw new Error(`it is larger than ${LARGEST} bytes`);
-    const own = process.getuid?.();
-    if (own !== undefined && (stats.uid !== own || (stats.mode & 0o022) !== 0)) {
-      throw new Error("others can write to it");
-    }
-    return readFileSync(file, "utf8");
-  } finally {
-    closeSync(file);
-  }
+  throw new Error("others can write to it");
 }
 
 /**

@@ -238,13 +238,9 @@ interface KeyFileState {
   removed(): void;
 }
 
-interface TrustedKeysOptions {
-  readonly clock: Clock;
-  readonly log: Log;
+interface TrustedKeysOptions extends Pick<TrustedKeysContext, "clock" | "log" | "keepsCopies"> {
   /** Creates the observer of another file. */
   readonly stateOf?: () => KeyFileState;
-  /** Whether copies of fetched keys are written. */
-  readonly keepsCopies?: boolean | undefined;
   /** Called with the states of all issuers when their keys or the issuers themselves have changed. */
   readonly issuersChanged?: ((states: readonly IssuerState[]) => void) | undefined;
 }
