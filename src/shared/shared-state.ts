@@ -14,7 +14,7 @@ import { withTimeout } from "../lib/async/with-timeout.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type KnownRevocations, type SharedListeners, StateFeed, textsOf } from "./state-feed.ts";
 import { Outbox } from "./outbox.ts";
-import { type Address, locate, type StatePlace, type StateServer } from "./state-server.ts";
+import { locate, type StatePlace, type StateServer } from "./state-server.ts";
 import { DEADLINE_MS, script, StateConnection, StateUnavailable } from "./state-connection.ts";
 import { keysFor, type StateKeys } from "./wire.ts";
 import { Outage } from "../lib/outage.ts";
@@ -301,7 +301,8 @@ export class SharedState {
     this.#closing.signal.addEventListener("abort", end, { once: true });
     open.defer(() => this.#closing.signal.removeEventListener("abort", end));
     const before = this.#server;
-    await this.#feed.catchUp(commands, before !== undefined && !isSame(before, server));
+    const { host, port } = before ?? server;
+    await this.#feed.catchUp(commands, host !== server.host || port !== server.port);
     this.#server = server;
     this.#commands = commands;
     open.defer(() => (this.#commands = undefined));
@@ -338,10 +339,6 @@ export class SharedState {
       throw error;
     }
   }
-}
-
-function isSame(one: Address, other: Address): boolean {
-  return one.host === other.host && one.port === other.port;
 }
 
 function messageOf(error: unknown): string {

@@ -7,7 +7,7 @@ import type { LoginResult } from "../../core/request/outcome.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sendContinue } from "../../lib/http/header-values.ts";
 import type { TokenRefusal } from "../../core/request/token-verifier.ts";
-import type { Proofs } from "../../tokens/proofs/proofs.ts";
+import type { Proofs, ProvenKey } from "../../tokens/proofs/proofs.ts";
 import { proofIn } from "../request/own-origin.ts";
 import { readBody } from "../request/read-body.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
@@ -48,8 +48,6 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
     },
   };
 }
-
-type ProvenKey = Exclude<Awaited<ReturnType<Proofs["proveKey"]>>, TokenRefusal>;
 
 /**
  * Returns the key to which the client wants its token bound (RFC 9449 §5); undefined for none.
@@ -101,7 +99,7 @@ export async function logInBy(
     result = "success";
     return answer;
   } catch (error) {
-    result = loginResult(error);
+    result = (error instanceof GateError ? LOGIN_ERRORS[error.code] : undefined) ?? "error";
     throw error;
   } finally {
     observer.loginFinished(result, (clock.monotonic() - started) / 1000);
@@ -126,10 +124,6 @@ export const LOGIN_ERRORS: Partial<Readonly<Record<ErrorCode, LoginResult>>> = {
   login_too_large: "malformed",
   bad_request: "malformed",
 };
-
-function loginResult(error: unknown): LoginResult {
-  return (error instanceof GateError ? LOGIN_ERRORS[error.code] : undefined) ?? "error";
-}
 
 /** The largest login body, in bytes. */
 const LOGIN_BODY_BYTES = 16 * 1024;

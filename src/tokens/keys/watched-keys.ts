@@ -22,11 +22,6 @@ function departedKeys(before: KeyRing, ring: KeyRing, until: number): KeyRing {
     .map((key) => ({ ...key, verifiesUntil: Math.min(key.verifiesUntil, until) }));
 }
 
-/** Returns the same keys without their private parts, so that they only verify. */
-function verifyingOnly(ring: KeyRing): KeyRing {
-  return ring.map((key) => ({ ...key, key: key.verifier, canSign: false }));
-}
-
 /** What our own keys sign. */
 type KeyPurpose = "tokens" | "assertions";
 
@@ -276,7 +271,10 @@ export class WatchedKeys extends OwnKeys {
     if (this.#lifetime === undefined) return;
     const departed = departedKeys(this.ring, ring, clock.now() + this.#lifetime);
     // If no keys replace them, they still sign in threads that have not yet learned of the change.
-    this.#departed = unused === true ? departed : verifyingOnly(departed);
+    this.#departed =
+      unused === true
+        ? departed
+        : departed.map((key) => ({ ...key, key: key.verifier, canSign: false }));
   }
 
   #begin(): void {

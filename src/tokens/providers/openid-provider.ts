@@ -33,11 +33,10 @@ import {
   remoteFailure,
   systemCode,
 } from "../../lib/text/error-code.ts";
-import { ASYMMETRIC_ALGORITHMS } from "../keys/algorithms.ts";
+import { ASYMMETRIC_ALGORITHMS, isSignedWith } from "../keys/algorithms.ts";
 import { readJwkSet, selectKey, type VerificationKey } from "../keys/key-set.ts";
 import { issuerNamedIn, namedAddressProblem, otherSlash } from "../trusted/key-set-server.ts";
 import { claimAt, isDate, isFor } from "../verify/claims.ts";
-import { isSignedWith } from "../verify/signature.ts";
 import { readToken, type UnverifiedToken } from "../verify/token-text.ts";
 
 export interface ProviderSettings {

@@ -35,11 +35,6 @@ export const TIMING = {
 /** Default time for which the last good keys stay in use after their lifetime while fetches fail. */
 const STALE_FOR_MS = 86_400_000;
 
-/** Returns the lifetime of keys, given the lifetime that their server states; undefined if it states none. */
-function lifeOf(said: number | undefined, { life }: typeof TIMING): number {
-  return said === undefined ? life.usual : Math.min(Math.max(said, life.min), life.max);
-}
-
 /**
  * Returns the delay until the next fetch: nine tenths of the lifetime, minus up to a tenth of that at random. So
  * replicas that start together soon fetch at different times.
@@ -112,17 +107,6 @@ function privateText(path: string): string | undefined {
     throw error;
   }
   throw new Error("others can write to it");
-}
-
-/**
- * Replaces the copy atomically, with mode 0600. Rejects with the system's error; the old copy is unchanged then.
- * Several threads may do so at the same time.
- */
-async function writeCopy(path: string, owner: CopyOwner, copy: KeySetCopy): Promise<void> {
-  const draft = `${path}.${randomBytes(6).toString("hex")}.new`;
-  const { text: keys, fetchedAt, lifeMs } = copy;
-  const content = `${JSON.stringify({ ...owner, fetchedAt, lifeMs, keys })}\n`;
-  await replaceFile(path, draft, content);
 }
 
 export function logLoaded(issuer: string, { keys, ignored }: JwkSet, log: Log): void {
@@ -257,9 +241,10 @@ export class TrustedKeyAddress implements KeySource {
     const { issuer } = this.#trusted;
     try {
       const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-      const { text, lifeMs: said } = await this.#server.fetch(limited);
+      const { min, usual, max } = this.#timing.life;
+      const { text, lifeMs: said = usual } = await this.#server.fetch(limited);
       if (signal.aborted) return 0;
-      const lifeMs = lifeOf(said, this.#timing);
+      const lifeMs = Math.min(Math.max(said, min), max);
       const fetched = { text, lifeMs, fetchedAt: clock.now() };
       this.#accept(fetched);
       this.#keepCopy(fetched);
@@ -342,7 +327,11 @@ export class TrustedKeyAddress implements KeySource {
   #keepCopy(copy: KeySetCopy): void {
     const { cacheFile } = this.#address;
     if (cacheFile === undefined || this.#context.keepsCopies !== true) return;
-    writeCopy(cacheFile, this.#owner, copy).catch((error: unknown) =>
+    const { text: keys, fetchedAt, lifeMs } = copy;
+    const content = `${JSON.stringify({ ...this.#owner, fetchedAt, lifeMs, keys })}\n`;
+    // Several threads may do so at the same time.
+    const draft = `${cacheFile}.${randomBytes(6).toString("hex")}.new`;
+    replaceFile(cacheFile, draft, content).catch((error: unknown) =>
       this.#tellOfCopy("written", cacheFile, error),
     );
   }

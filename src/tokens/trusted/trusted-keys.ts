@@ -24,15 +24,6 @@ import type { AsymmetricAlgorithm } from "../keys/algorithms.ts";
 /** The content of a JWK Set file as plain data for other threads. */
 type TrustedKeyContent = Pick<FileContent, "path" | "text" | "fingerprint">;
 
-/** Reads a JWK Set file. @throws ConfigError if it cannot be read. */
-function readTrustedKeyFile(path: string): TrustedKeyContent {
-  try {
-    return readRegularFileSync(path);
-  } catch (error) {
-    throw new ConfigError([{ file: path, message: unreadable(readFailure(error)) }]);
-  }
-}
-
 /** Says that a JWK Set file cannot be read. */
 export function unreadable(why: string): string {
   return `the file cannot be read: ${why}`;
@@ -351,7 +342,12 @@ export class TrustedKeys {
     if (!("file" in jwks)) {
       return new TrustedKeyAddress(jwks, trusted, { clock, log, changed, keepsCopies });
     }
-    const content = files?.get(jwks.file) ?? readTrustedKeyFile(jwks.file);
+    let content = files?.get(jwks.file);
+    try {
+      content ??= readRegularFileSync(jwks.file);
+    } catch (error) {
+      throw new ConfigError([{ file: jwks.file, message: unreadable(readFailure(error)) }]);
+    }
     const state = stateOf?.();
     const reloaded = state?.reloaded;
     const source = openTrustedKeyFile(content, trusted, { clock, log, changed, reloaded });

@@ -25,7 +25,7 @@ import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { readClaims } from "./claims.ts";
 import { type KeySource, selectKey, type VerificationKey } from "../keys/key-set.ts";
 import { isOpaque, readToken, typeFault, type UnverifiedToken } from "./token-text.ts";
-import { isSignedWith } from "./signature.ts";
+import { isSignedWith } from "../keys/algorithms.ts";
 
 /** A token that is not cached. */
 interface NewToken {
