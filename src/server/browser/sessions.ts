@@ -14,12 +14,11 @@ import {
   type LoginRequest,
   parseLoginRequest,
   readLoginBody,
-  requireLoginType,
 } from "../endpoints/authenticate.ts";
 import type { LogOut } from "../endpoints/logout.ts";
 import { isSameOrigin, originOf } from "../request/own-origin.ts";
 import type { RequestContext } from "../request/request-context.ts";
-import { cookieField, envelopeAnswer, seeOther } from "../request/write-answer.ts";
+import { cookieField, envelopeAnswer, seeOther, usualFields } from "../request/write-answer.ts";
 import {
   type OfferedProvider,
   PROVIDER_SIGN_IN,
@@ -35,6 +34,7 @@ import {
   renderPage,
   signInForm,
   signOutForm,
+  VARIES,
 } from "./page.ts";
 
 export interface SessionOptions extends AuthenticateOptions {
@@ -296,16 +296,7 @@ export class Sessions {
     const { page = { title: "" } } = this.#options;
     const body = renderPage(page, content, requestId);
     const others =
-      instead === undefined
-        ? [
-            "Cache-Control",
-            "no-store",
-            "X-Content-Type-Options",
-            "nosniff",
-            "X-Request-Id",
-            requestId,
-          ]
-        : withoutFields(instead.headers, REPLACED);
+      instead === undefined ? usualFields(requestId) : withoutFields(instead.headers, REPLACED);
     const length = ["Content-Length", String(Buffer.byteLength(body))];
     return {
       status,
@@ -315,9 +306,6 @@ export class Sessions {
     };
   }
 }
-
-/** A navigation and a request of a program share an address. */
-const VARIES = ["Vary", "Accept, Sec-Fetch-Site, Sec-Fetch-Mode, Sec-Fetch-Dest"];
 
 const REPLACED = new Set(["content-type", "content-length"]);
 
@@ -331,8 +319,7 @@ function checkSignIn(request: GateRequest, incoming: IncomingRequest): void {
   if (!isSameOrigin(request, undefined)) {
     throw new GateError("cross_site", { reason: "cross_site" });
   }
-  if (sendsForm(incoming)) requireLoginType(FORM_TYPE, request, incoming);
-  else checkLoginHead(request, incoming);
+  checkLoginHead(request, incoming, sendsForm(incoming) ? FORM_TYPE : undefined);
 }
 
 /** @throws GateError `login_malformed`. */

@@ -142,21 +142,13 @@ export interface LoginRequest {
 }
 
 /**
- * Requires a single `Content-Type` of JSON in UTF-8 without a content coding (RFC 9110 §8.3, §8.4).
+ * Requires a single `Content-Type`, by default JSON in UTF-8, without a content coding (RFC 9110 §8.3, §8.4).
  * @throws GateError `login_media_type` or `login_too_large`.
  */
 export function checkLoginHead(
-  request: Pick<GateRequest, "bodyLength">,
-  incoming: Pick<IncomingRequest, "headersDistinct">,
-): void {
-  requireLoginType(JSON_TYPE, request, incoming);
-}
-
-/** Does the same for another type. */
-export function requireLoginType(
-  form: RegExp,
   { bodyLength }: Pick<GateRequest, "bodyLength">,
   { headersDistinct: headers }: Pick<IncomingRequest, "headersDistinct">,
+  form = JSON_TYPE,
 ): void {
   const types = headers["content-type"] ?? [];
   const fits = types.length === 1 && types.every((type) => form.test(type.trim()));

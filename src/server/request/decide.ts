@@ -240,16 +240,13 @@ export class Decision implements VerificationNotes {
 
   /** Returns the token, or what an API key says. @throws GateError `cross_site` if another site's page may have had the browser send a cookie. */
   #tokenIn(places: TokenPlaces): string | UnprovenVerdict {
-    const { gate, upgrade } = this.#context;
+    const { gate } = this.#context;
     const { request } = this;
     const found = tokenIn(request, places, gate.tokens.proofs !== undefined);
     if (!("token" in found)) return found;
     const { authorization, keysInAuthorization } = places;
     this.#isDpop &&= found.place === authorization || found.place === keysInAuthorization;
-    const isSwitching = upgrade !== undefined;
-    if ("cookie" in found.place && comesFromAnotherSite(request, isSwitching, gate.cors)) {
-      throw new GateError("cross_site", { reason: "cross_site" });
-    }
+    if ("cookie" in found.place) this.#refuseOtherSites();
     if (!("apiKey" in found.place)) return found.token;
     this.#isKey = true;
     this.trace?.passed.push("bearer");
@@ -258,19 +255,20 @@ export class Decision implements VerificationNotes {
 
   /** Returns the caller by the certificate. @throws GateError `cross_site` if another site's page may have had the browser show it. */
   #callerByCertificate(): TokenVerdict {
-    const { gate, upgrade } = this.#context;
+    const { gate } = this.#context;
     const { request } = this;
     const { clientCertificate } = request.connection;
-    const isSwitching = upgrade !== undefined;
     // A browser shows a certificate to whatever site makes it, as it does with cookies.
-    if (
-      clientCertificate !== undefined &&
-      isOfBrowser(request) &&
-      comesFromAnotherSite(request, isSwitching, gate.cors)
-    ) {
+    if (clientCertificate !== undefined && isOfBrowser(request)) this.#refuseOtherSites();
+    return gate.certificates?.verify(clientCertificate) ?? NO_CERTIFICATES;
+  }
+
+  /** @throws GateError `cross_site` if another site's page may have had the browser send the request. */
+  #refuseOtherSites(): void {
+    const { gate, upgrade } = this.#context;
+    if (comesFromAnotherSite(this.request, upgrade !== undefined, gate.cors)) {
       throw new GateError("cross_site", { reason: "cross_site" });
     }
-    return gate.certificates?.verify(clientCertificate) ?? NO_CERTIFICATES;
   }
 
   /** Decides about the caller, and whether they may make the request. @throws GateError */

@@ -29,6 +29,7 @@ import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import {
   codeOrMessage,
+  NotAskedError,
   RemoteError,
   remoteFailure,
   systemCode,
@@ -260,15 +261,11 @@ export class OpenIdProvider {
   /** Asks the provider for one of many clients. */
   #askFor<Answer>(network: string, question: (client: Client) => Promise<Answer>): Promise<Answer> {
     return this.#ask(async (client) => {
-      let begun = false;
-      const work = (): Promise<Answer> => {
-        begun = true;
-        return question(client);
-      };
+      const work = (): Promise<Answer> => question(client);
       try {
         return await this.#exchanges.ask(network, AbortSignal.timeout(WAIT_MS), work);
       } catch (error) {
-        if (begun) throw error;
+        if (!(error instanceof NotAskedError)) throw error;
         throw new GateError("provider_unavailable", { retryAfter: 1 });
       }
     });
