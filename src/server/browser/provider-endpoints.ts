@@ -22,6 +22,7 @@ export interface OfferedProvider {
 }
 
 export interface ProviderEndpointsOptions {
+  /** The prefix of our own addresses. */
   readonly ownPath: string;
   /** The name of the cookie of sessions. */
   readonly cookie: string;

@@ -1,7 +1,6 @@
 import type { Answer, Endpoint, EndpointCall } from "../request/gate.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import type { SignIns } from "../../core/login.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { withoutFields } from "../../lib/http/header-values.ts";
 import { isOwnPath } from "../../lib/http/path/canonical-path.ts";
@@ -37,11 +36,8 @@ import {
   VARIES,
 } from "./page.ts";
 
-export interface SessionOptions extends AuthenticateOptions {
-  /** The prefix of the addresses below. */
-  readonly ownPath: string;
-  /** The name of the cookie. */
-  readonly cookie: string;
+export interface SessionOptions
+  extends AuthenticateOptions, Omit<ProviderEndpointsOptions, "destination" | "sessionOf"> {
   readonly lifetimeMs: number;
   /** Undefined: no page, the envelope for everybody. */
   readonly page: PageWords | undefined;
@@ -50,9 +46,6 @@ export interface SessionOptions extends AuthenticateOptions {
   readonly revoke: LogOut;
   /** Whether there are users with names and passwords. */
   readonly hasUsers: boolean;
-  readonly providers: readonly OfferedProvider[];
-  readonly signIns: SignIns;
-  readonly isOwnHost: ProviderEndpointsOptions["isOwnHost"];
 }
 
 /** What browsers keep of one cookie: its name, value and attributes together (RFC 6265bis §5.6). */

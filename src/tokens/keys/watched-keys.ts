@@ -252,7 +252,16 @@ export class WatchedKeys extends OwnKeys {
     this.#options = options;
     this.#seen = fingerprint;
     this.#readAt = readAt;
-    this.#depart(ring, options);
+    // The current keys stay published while what they signed is valid.
+    if (this.#lifetime !== undefined) {
+      const { unused, clock = systemClock } = options;
+      const departed = departedKeys(this.ring, ring, clock.now() + this.#lifetime);
+      // If no keys replace them, they still sign in threads that have not yet learned of the change.
+      this.#departed =
+        unused === true
+          ? departed
+          : departed.map((key) => ({ ...key, key: key.verifier, canSign: false }));
+    }
     this.#lifetime = lifetime;
     this.replace([...ring, ...this.#departed]);
     options.reloaded?.([]);
@@ -264,17 +273,6 @@ export class WatchedKeys extends OwnKeys {
     this.#closed = true;
     clearTimeout(this.#changing);
     this.#watch?.close();
-  }
-
-  /** Keeps the current keys published while what they signed is valid. */
-  #depart(ring: KeyRing, { unused, clock = systemClock }: WatchedKeyOptions): void {
-    if (this.#lifetime === undefined) return;
-    const departed = departedKeys(this.ring, ring, clock.now() + this.#lifetime);
-    // If no keys replace them, they still sign in threads that have not yet learned of the change.
-    this.#departed =
-      unused === true
-        ? departed
-        : departed.map((key) => ({ ...key, key: key.verifier, canSign: false }));
   }
 
   #begin(): void {

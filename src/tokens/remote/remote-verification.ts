@@ -5,7 +5,6 @@ import type { IdentityClaims } from "../../core/request/identity.ts";
 import type {
   Expectations,
   NeededClaims,
-  QueriedServer,
   TokenRefusal,
   VerificationNotes,
 } from "../../core/request/token-verifier.ts";
@@ -185,7 +184,8 @@ export class RemoteVerification {
       if (asked.opaqueOnly && !opaque) continue;
       forMs = Math.min(forMs, asked.cache);
       const found = await this.#askOne(asked, token, digest, client);
-      trace?.queried.push({ issuer: asked.name, label: asked.label, result: resultOf(found) });
+      const result = found === "unavailable" ? found : "claims" in found ? "accepted" : "refused";
+      trace?.queried.push({ issuer: asked.name, label: asked.label, result });
       if (found === "unavailable") unavailable = true;
       else if ("claims" in found) {
         trace?.passed.push("signature", "claims");
@@ -208,7 +208,7 @@ export class RemoteVerification {
     digest: string,
     client: string,
   ): Promise<Vouched | TokenRefusal | "unavailable"> {
-    const { check, questions, timeout, observer } = asked;
+    const { check, questions, timeout, observer, staleFor = 0, yeses } = asked;
     const began = this.#clock.monotonic();
     const seconds = (): number => (this.#clock.monotonic() - began) / 1000;
     try {
@@ -217,7 +217,10 @@ export class RemoteVerification {
       );
       observer.answered(found !== undefined, seconds());
       const verdict = found === undefined ? INACTIVE : this.#read(found, asked);
-      this.#remember(verdict, digest, asked);
+      if (!("claims" in verdict)) yeses.delete(digest);
+      else if (staleFor > 0) {
+        yeses.set(digest, { claims: verdict.claims, ends: verdict.until + staleFor });
+      }
       return verdict;
     } catch (error) {
       observer.failed(remoteFailure(error), seconds());
@@ -225,12 +228,6 @@ export class RemoteVerification {
       const stale = error instanceof NotAskedError ? undefined : this.#standIn(digest, asked);
       return stale ?? "unavailable";
     }
-  }
-
-  #remember(verdict: Vouched | TokenRefusal, digest: string, { staleFor = 0, yeses }: Asked): void {
-    if (staleFor === 0) return;
-    if (!("claims" in verdict)) yeses.delete(digest);
-    else yeses.set(digest, { claims: verdict.claims, ends: verdict.until + staleFor });
   }
 
   /** Returns an earlier yes, for a while in which the server is not asked; never beyond the end of the token. */
@@ -252,11 +249,6 @@ export class RemoteVerification {
     // A response is never cached beyond `exp`, whatever the clock skew (RFC 7662 §4).
     return { claims, until: Math.min(claims.expiresAt * 1000, now + asked.cache) };
   }
-}
-
-function resultOf(found: Vouched | TokenRefusal | "unavailable"): QueriedServer["result"] {
-  if (found === "unavailable") return found;
-  return "claims" in found ? "accepted" : "refused";
 }
 
 function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {

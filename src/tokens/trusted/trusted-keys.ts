@@ -37,7 +37,8 @@ export function unreadable(why: string): string {
 function openTrustedKeyFile(
   content: TrustedKeyContent,
   { issuer, algorithms }: TrustedIssuer,
-  { clock, log, changed, reloaded }: TrustedKeysContext,
+  { clock, log, changed }: TrustedKeysContext,
+  state: KeyFileState | undefined,
 ): KeySource {
   const { path: file } = content;
   const broken = (error: unknown, content?: FileContent): void => {
@@ -48,7 +49,7 @@ function openTrustedKeyFile(
       ...(content && placeOfFault(content)),
       reason,
     });
-    reloaded?.([`${file}: the keys cannot be used: ${reason}`]);
+    state?.reloaded([`${file}: the keys cannot be used: ${reason}`]);
   };
   let known = readTrustedKeys(content, algorithms);
   let readAt: number;
@@ -63,7 +64,7 @@ function openTrustedKeyFile(
         return;
       }
       loaded();
-      reloaded?.([]);
+      state?.reloaded([]);
       if (known.fingerprint !== before.fingerprint) changed();
     },
     onUnreadable: broken,
@@ -78,7 +79,10 @@ function openTrustedKeyFile(
     current: () => known.keys,
     readAt: () => readAt,
     refresh: () => Promise.resolve(),
-    close: () => followed.close(),
+    close() {
+      followed.close();
+      state?.removed();
+    },
   };
 }
 
@@ -152,7 +156,6 @@ export interface TrustedKeysContext {
   readonly log: Log;
   /** Called when the keys have changed. */
   readonly changed: () => void;
-  readonly reloaded?: Reloaded | undefined;
   /** Whether copies of fetched keys are written; they are read in any case. Default: no. */
   readonly keepsCopies?: boolean | undefined;
 }
@@ -348,15 +351,6 @@ export class TrustedKeys {
     } catch (error) {
       throw new ConfigError([{ file: jwks.file, message: unreadable(readFailure(error)) }]);
     }
-    const state = stateOf?.();
-    const reloaded = state?.reloaded;
-    const source = openTrustedKeyFile(content, trusted, { clock, log, changed, reloaded });
-    return {
-      ...source,
-      close() {
-        source.close();
-        state?.removed();
-      },
-    };
+    return openTrustedKeyFile(content, trusted, { clock, log, changed }, stateOf?.());
   }
 }
