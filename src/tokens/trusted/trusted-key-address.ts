@@ -140,7 +140,7 @@ export class TrustedKeyAddress implements KeySource {
   readonly #owner: CopyOwner;
   readonly #closing = new AbortController();
   readonly #outage: Outage;
-  /** Key ids that were not found. Each is looked up less and less often. Monotonic, in milliseconds. */
+  /** Key ids that were not found. Each rests for `onDemand`, then twice as long each time. Monotonic, in milliseconds. */
   readonly #absent = new LRUCache<string, { readonly restMs: number; readonly until: number }>({
     max: MOST_ABSENT,
   });
@@ -320,7 +320,9 @@ export class TrustedKeyAddress implements KeySource {
       if (now >= copy.fetchedAt + lifeMs + (this.#address.staleFor ?? STALE_FOR_MS)) return;
       this.#accept({ ...copy, lifeMs });
     } catch (error) {
-      this.#tellOfCopy("read", cacheFile, error);
+      const { issuer } = this.#owner;
+      const fields = { issuer, file: cacheFile, reason: codeOrMessage(error) };
+      this.#context.log.warn("the copy of the keys of a trusted issuer cannot be read", fields);
     }
   }
 
@@ -331,17 +333,10 @@ export class TrustedKeyAddress implements KeySource {
     const content = `${JSON.stringify({ ...this.#owner, fetchedAt, lifeMs, keys })}\n`;
     // Several threads may do so at the same time.
     const draft = `${cacheFile}.${randomBytes(6).toString("hex")}.new`;
-    replaceFile(cacheFile, draft, content).catch((error: unknown) =>
-      this.#tellOfCopy("written", cacheFile, error),
-    );
-  }
-
-  #tellOfCopy(what: "read" | "written", file: string, error: unknown): void {
-    const { issuer } = this.#trusted;
-    const fields = { issuer, file, reason: codeOrMessage(error) };
-    const { log } = this.#context;
-    if (what === "read")
-      log.warn("the copy of the keys of a trusted issuer cannot be read", fields);
-    else log.warn("the copy of the keys of a trusted issuer cannot be written", fields);
+    replaceFile(cacheFile, draft, content).catch((error: unknown) => {
+      const { issuer } = this.#owner;
+      const fields = { issuer, file: cacheFile, reason: codeOrMessage(error) };
+      this.#context.log.warn("the copy of the keys of a trusted issuer cannot be written", fields);
+    });
   }
 }
