@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 
 /** A request for a page of the admin listener. */
-export interface AdminRequest {
+interface AdminRequest {
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
   /** The address of the peer. */

@@ -14,7 +14,7 @@ import { withTimeout } from "../lib/async/with-timeout.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type KnownRevocations, type SharedListeners, StateFeed, textsOf } from "./state-feed.ts";
 import { Outbox } from "./outbox.ts";
-import { type Address, locate, type StatePlace, type StateServer } from "./state-server.ts";
+import { locate, type StatePlace, type StateServer } from "./state-server.ts";
 import { DEADLINE_MS, script, StateConnection, StateUnavailable } from "./state-connection.ts";
 import { keysFor, type StateKeys } from "./wire.ts";
 import { Outage } from "../lib/outage.ts";
@@ -260,6 +260,7 @@ export class SharedState {
 
   async #run(caughtUp: () => void): Promise<void> {
     const { signal } = this.#closing;
+    const { log } = this.#options;
     let waitMs = FIRST_WAIT_MS;
     while (!signal.aborted) {
       this.#failure = undefined;
@@ -268,7 +269,10 @@ export class SharedState {
         caughtUp();
       }).catch((error: unknown) => (this.#failure ??= error));
       if (signal.aborted) return;
-      this.#logFailure(messageOf(this.#failure));
+      if (this.#outage.failed() !== undefined) {
+        const reason = messageOf(this.#failure);
+        log.warn("the state server cannot be used, each replica counts for itself", { reason });
+      }
       // All replicas lose the server at the same time, and must not come back at the same time.
       const wait = waitMs * (0.5 + Math.random());
       waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS);
@@ -276,25 +280,12 @@ export class SharedState {
     }
   }
 
-  #logFailure(reason: string): void {
-    if (this.#outage.failed() === undefined) return;
-    this.#options.log.warn("the state server cannot be used, each replica counts for itself", {
-      reason,
-    });
-  }
-
-  #logRecovery(): void {
-    const ended = this.#outage.succeeded();
-    if (ended === undefined) return;
-    const { seconds } = ended;
-    this.#options.log.info("the state server can be used again", { seconds, lost: this.lost });
-  }
-
   /** Runs one session with the server. Rejects with the reason when the connection ends. */
   async #session(begun: () => void): Promise<void> {
     using open = new DisposableStack();
+    const { place, log } = this.#options;
     const server = await this.#measured("connect", () =>
-      locate(this.#options.place, this.#keys.probe, DEADLINE_MS),
+      locate(place, this.#keys.probe, DEADLINE_MS),
     );
     const connect = async (): Promise<StateConnection> => {
       const connection = await this.#measured("connect", () =>
@@ -310,11 +301,16 @@ export class SharedState {
     this.#closing.signal.addEventListener("abort", end, { once: true });
     open.defer(() => this.#closing.signal.removeEventListener("abort", end));
     const before = this.#server;
-    await this.#feed.catchUp(commands, before !== undefined && !isSame(before, server));
+    const { host, port } = before ?? server;
+    await this.#feed.catchUp(commands, host !== server.host || port !== server.port);
     this.#server = server;
     this.#commands = commands;
     open.defer(() => (this.#commands = undefined));
-    this.#logRecovery();
+    const ended = this.#outage.succeeded();
+    if (ended !== undefined) {
+      const { seconds } = ended;
+      log.info("the state server can be used again", { seconds, lost: this.lost });
+    }
     begun();
     this.#flush();
     await this.#feed.follow(commands, reading, this.#closing.signal);
@@ -343,10 +339,6 @@ export class SharedState {
       throw error;
     }
   }
-}
-
-function isSame(one: Address, other: Address): boolean {
-  return one.host === other.host && one.port === other.port;
 }
 
 function messageOf(error: unknown): string {

@@ -68,8 +68,11 @@ export class StateConnection {
         return socket;
       }
     }
+    const { username, password } = server;
     const redis = new library.Redis({
-      ...credentialsOf(server),
+      ...(username !== undefined && { username }),
+      ...(password !== undefined && { password }),
+      db: server.database,
       lazyConnect: true,
       retryStrategy: () => null,
       autoResendUnfulfilledCommands: false,
@@ -182,12 +185,4 @@ function connectTo({ host, port, tls, authorities }: StateServer): Socket {
       })
     : connectTcp(address);
   return socket.setKeepAlive(true, 30_000);
-}
-
-function credentialsOf({ username, password, database }: StateServer) {
-  return {
-    ...(username !== undefined && { username }),
-    ...(password !== undefined && { password }),
-    db: database,
-  };
 }

@@ -58,36 +58,6 @@ function isAfter(id: string, other: string): boolean {
   return ms === otherMs ? Number(place) > Number(otherPlace) : Number(ms) > Number(otherMs);
 }
 
-/**
- * Passes the events of a stream to the listeners, except our own.
- *
- * @param nowMs the server's time; omit it for events that have just arrived.
- * @returns the id of the last event, or `after` if there is none.
- * @throws StateUnavailable for anything but events.
- */
-function deliver(
-  entries: unknown,
-  { own, after, nowMs }: { readonly own: string; readonly after: string; readonly nowMs?: number },
-  { attemptEnded, revoked }: SharedListeners,
-): string {
-  let last = after;
-  const revocations: Revocation[] = [];
-  for (const entry of listOf(entries)) {
-    const [id, fields] = listOf(entry);
-    const [, ms] = typeof id === "string" ? (ID.exec(id) ?? []) : [];
-    if (typeof id !== "string" || ms === undefined) throw notUnderstood();
-    last = id;
-    const [, from, , text] = listOf(fields);
-    if (from === own) continue;
-    const event = readEvent(text, Date.now());
-    if (event === undefined) continue;
-    if ("revocation" in event) revocations.push(event.revocation);
-    else attemptEnded(event.attempt, Math.max(0, (nowMs ?? Number(ms)) - Number(ms)));
-  }
-  if (revocations.length > 0) revoked(revocations);
-  return last;
-}
-
 /** Returns a value that must be a list. @throws StateUnavailable for anything else. */
 export function listOf(value: unknown): readonly unknown[] {
   if (Array.isArray(value)) return value;
@@ -280,12 +250,29 @@ export class StateFeed {
       .catch(() => (this.#mark = ""));
   }
 
+  /**
+   * Passes the events of a stream to the listeners, except our own.
+   *
+   * @param nowMs the server's time; undefined for events that have just arrived.
+   * @throws StateUnavailable for anything but events.
+   */
   #deliver(entries: unknown, nowMs: number | undefined): void {
-    const read = {
-      own: this.#options.own,
-      after: this.#after,
-      ...(nowMs !== undefined && { nowMs }),
-    };
-    this.#after = deliver(entries, read, this.#listeners);
+    const { attemptEnded, revoked } = this.#listeners;
+    let last = this.#after;
+    const revocations: Revocation[] = [];
+    for (const entry of listOf(entries)) {
+      const [id, fields] = listOf(entry);
+      const [, ms] = typeof id === "string" ? (ID.exec(id) ?? []) : [];
+      if (typeof id !== "string" || ms === undefined) throw notUnderstood();
+      last = id;
+      const [, from, , text] = listOf(fields);
+      if (from === this.#options.own) continue;
+      const event = readEvent(text, Date.now());
+      if (event === undefined) continue;
+      if ("revocation" in event) revocations.push(event.revocation);
+      else attemptEnded(event.attempt, Math.max(0, (nowMs ?? Number(ms)) - Number(ms)));
+    }
+    if (revocations.length > 0) revoked(revocations);
+    this.#after = last;
   }
 }

@@ -20,9 +20,9 @@ export async function locate(
   const { server, nodes = [], cluster, sentinel } = place;
   if (cluster !== true && sentinel === undefined) return server;
   const failures = new Set<string>();
-  for (const address of [server, ...nodes]) {
+  for (const { host, port } of [server, ...nodes]) {
     try {
-      const asked = { ...server, ...addressOf(address) };
+      const asked = { ...server, host, port };
       if (sentinel === undefined) return await ownerOf(asked, key, deadlineMs);
       return { ...server, ...(await primaryOf(asked, sentinel, deadlineMs)) };
     } catch (error) {
@@ -31,10 +31,6 @@ export async function locate(
     }
   }
   throw new StateUnavailable([...failures].join(", "));
-}
-
-function addressOf({ host, port }: Address): Address {
-  return { host, port };
 }
 
 /** Asks a sentinel for the address of the primary. Sentinels have their own credentials. */

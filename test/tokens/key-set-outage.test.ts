@@ -115,7 +115,7 @@ test("a copy that others can write to or that is invalid is not used, and the lo
     [JSON.stringify({ ...parsed, fetchedAt: clock.now() + 61_000 }), "its times are impossible"],
     [JSON.stringify({ ...parsed, lifeMs: -1 }), "its times are impossible"],
     [JSON.stringify({ ...parsed, keys: "{}" }), "not a JSON Web Key Set"],
-    [" ".repeat(524_289), "it is larger than 524288 bytes"],
+    [" ".repeat(524_289), "larger than 512KiB: is it the right file?"],
   ]) {
     await writeFile(file, content ?? "");
     expect(reasonOf()).toBe(reason);

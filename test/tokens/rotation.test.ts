@@ -6,13 +6,13 @@ import { makeKey } from "../../src/tokens/keys/key-making.ts";
 import { createKeyRing, type KeyRing, publishedKeys } from "../../src/tokens/keys/key-ring.ts";
 import { expiriesAfterRotation, type KeyInState } from "../../tools/keys/key-states.ts";
 import { OwnKeys } from "../../src/tokens/keys/own-keys.ts";
-import { isSignedWith } from "../../src/tokens/verify/signature.ts";
+import { isSignedWith } from "../../src/tokens/keys/algorithms.ts";
 import { AUDIENCE, ISSUER, NOW, setClock, verifierFor } from "./fixture.ts";
 
 // Counts the signature checks without changing them. Reloads modules that other test files of this process have loaded.
 vi.hoisted(() => vi.resetModules());
 afterAll(() => void vi.resetModules());
-vi.mock("../../src/tokens/verify/signature.ts", { spy: true });
+vi.mock("../../src/tokens/keys/algorithms.ts", { spy: true });
 
 /** Seconds after NOW. */
 interface Times {

@@ -6,7 +6,7 @@ import {
   isSigningAlgorithm,
   type SigningAlgorithm,
 } from "../../src/tokens/keys/algorithms.ts";
-import { isSignedWith } from "../../src/tokens/verify/signature.ts";
+import { isSignedWith } from "../../src/tokens/keys/algorithms.ts";
 
 interface Pair {
   readonly signing: KeyObject;

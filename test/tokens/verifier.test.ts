@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { Identity } from "../../src/core/request/identity.ts";
-import { isSignedWith } from "../../src/tokens/verify/signature.ts";
+import { isSignedWith } from "../../src/tokens/keys/algorithms.ts";
 import type { SigningKeys } from "../../src/tokens/keys/key-ring.ts";
 import {
   AUDIENCE,
@@ -22,7 +22,7 @@ beforeAll(async () => {
 // Counts the signature checks without changing them. Reloads modules that other test files of this process have loaded.
 vi.hoisted(() => vi.resetModules());
 afterAll(() => void vi.resetModules());
-vi.mock("../../src/tokens/verify/signature.ts", { spy: true });
+vi.mock("../../src/tokens/keys/algorithms.ts", { spy: true });
 const checks = vi.mocked(isSignedWith);
 afterEach(() => void checks.mockClear());
 

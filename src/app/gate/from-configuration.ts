@@ -11,7 +11,7 @@ import type { AccessFields } from "../../core/request/outcome.ts";
 import { knowsCallers } from "../../policy/authorize.ts";
 import { RateLimit, localArrivalTimes } from "../../policy/rates/rate-limiter.ts";
 import { countInFlight, ConcurrencyLimit } from "../../policy/concurrency/concurrency-limiter.ts";
-import { Cors } from "../../server/endpoints/cors.ts";
+import { type Cors, createCors } from "../../server/endpoints/cors.ts";
 import type { Route } from "../../core/route/route.ts";
 import { OtherTokens } from "../../core/request/other-tokens.ts";
 import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
@@ -211,7 +211,7 @@ export function corsOf(configuration: Configuration): Cors | undefined {
   // Sallyport's own endpoints use GET, HEAD and POST.
   const all = [...new Set(["GET", "HEAD", "POST", ...named])];
   const givesNonces = acceptsProofs(configuration);
-  return new Cors({ ...rest, methods: methods ?? all, maxAgeMs, givesNonces });
+  return createCors({ ...rest, methods: methods ?? all, maxAgeMs, givesNonces });
 }
 
 /** Returns the additional fields of access lines; undefined if there are none. */

@@ -10,7 +10,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { readAuthorities } from "../../server/tls/certificate.ts";
 import { apiKeyId, type ApiKeyRow } from "../../tokens/api-keys/api-key-file.ts";
 import type { ApiKeySet } from "../../tokens/api-keys/api-keys.ts";
-import { FollowedKeys } from "../../tokens/api-keys/followed-keys.ts";
+import { followKeys } from "../../tokens/api-keys/followed-keys.ts";
 import { keyStoreKindOf, type KeyStoreSettings } from "../../tokens/api-keys/key-store-kinds.ts";
 import { createAll } from "../from-files.ts";
 
@@ -27,7 +27,7 @@ interface KeyStore {
   /** Undefined if it was never read. */
   rows: readonly ApiKeyRow[] | undefined;
   /** Undefined for a file, which is read with the configuration. */
-  readonly followed?: FollowedKeys;
+  readonly followed?: ReturnType<typeof followKeys>;
 }
 
 interface KeyStoresOptions {
@@ -145,7 +145,7 @@ export class KeyStores {
       if (this.#stores.includes(store)) await this.exclusively(() => put(this.#stores));
       else await put(all, async () => undefined);
     };
-    const followed = new FollowedKeys({ ...this.#options, store: name, table, accept });
+    const followed = followKeys({ ...this.#options, store: name, table, accept });
     // Until it is read, the keys of the same table stay: a new password may be wrong.
     const tableName = nameOf?.(settings);
     const { rows } = this.#stores.find((each) => each.tableName === tableName) ?? {};

@@ -55,6 +55,8 @@ const DEFAULT_MAX_BYTES = 1024 ** 2;
 
 /** Without O_NONBLOCK, opening a pipe blocks until it has a writer. The flag has no effect on regular files. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
+/** For a file of our own: a symbolic link could lead to another one. Opening it fails with ELOOP. */
+export const UNLINKED = OPEN_FLAGS | constants.O_NOFOLLOW;
 
 /** The file has an unsuitable kind or size; `code` says why, like the code of a system error. */
 class UnsuitableFileError extends Error {
@@ -67,15 +69,20 @@ class UnsuitableFileError extends Error {
 }
 
 /**
- * Reads a whole regular file, following links. Refuses pipes, devices and sockets, which may never end.
+ * Reads a whole regular file. Refuses pipes, devices and sockets, which may never end.
  *
  * @param maxBytes the maximum size, in bytes.
+ * @param flags `UNLINKED` for a file that must not be a link; by default, links are followed.
  * @throws the `fs` error, or an error whose `code` says in words why the file is unsuitable. Neither quotes the
  * content.
  */
-export function readRegularFileSync(path: string, maxBytes = DEFAULT_MAX_BYTES): FileContent {
+export function readRegularFileSync(
+  path: string,
+  maxBytes = DEFAULT_MAX_BYTES,
+  flags = OPEN_FLAGS,
+): FileContent {
   const readAt = performance.now();
-  const file = openSync(path, OPEN_FLAGS);
+  const file = openSync(path, flags);
   try {
     const stats = suitableStats(fstatSync(file), maxBytes);
     return new FileContent({ path, bytes: readFileSync(file), stats, readAt });

@@ -3,7 +3,7 @@ import { isIPv4, isIPv6, type Socket } from "node:net";
 import { type AdminPage, type AdminResponse, PLAIN_TEXT } from "../../core/admin-page.ts";
 import type { Log } from "../../core/log.ts";
 import { createNetworks, type Networks, unmapAddress } from "../../lib/http/networks.ts";
-import { failure, success } from "./state-pages.ts";
+import { failure, page, success } from "./state-pages.ts";
 
 /** The parts of a request that identify its sender. */
 interface RequestSource extends Pick<IncomingMessage, "method" | "url" | "headers"> {
@@ -90,16 +90,20 @@ export function adminResponse(
   site: AdminSite,
 ): AdminResponse | Promise<AdminResponse> {
   const [path = "", query = ""] = (request.url ?? "").split("?", 2);
-  const pages = [...site.pages, indexOf(site.pages)].filter((page) => page.path === path);
+  const pages = [...site.pages, indexOf(site.pages)].filter((each) => each.path === path);
   if (pages.length === 0) return failure(404, NOTHING_HERE);
   const restricted = pages.some(({ audience }) => audience === "allowed");
   const forbidden = restricted ? accessRefusal(request, site) : undefined;
   if (forbidden !== undefined) return failure(403, forbidden);
-  const page = pages.find(({ method }) => method === methodOf(request));
-  if (page === undefined) return notAllowed(pages);
+  const asked = request.method === "HEAD" ? "GET" : request.method;
+  const found = pages.find(({ method }) => method === asked);
+  if (found === undefined) {
+    const allow = pages.map(({ method }) => (method === "GET" ? "GET, HEAD" : method)).join(", ");
+    return { ...failure(405, "This method is not allowed here"), allow };
+  }
   const peer = unmapAddress(request.socket.remoteAddress ?? "");
   try {
-    const answer = page.answer({
+    const answer = found.answer({
       query: new URLSearchParams(query),
       headers: request.headers,
       peer,
@@ -158,28 +162,14 @@ function failed(path: string, error: unknown, log: Log): AdminResponse {
 
 /** `GET /`: lists the pages, and sends browsers to the status. A page of that path, such as a backend's probe, replaces it. */
 function indexOf(pages: readonly AdminPage[]): AdminPage {
-  return {
-    path: "/",
-    method: "GET",
-    audience: "everybody",
-    answer({ headers }) {
-      // People who type the address of the listener want to see its state.
-      const isBrowser = headers.accept?.startsWith("text/html") === true;
-      if (isBrowser && pages.some(({ path }) => path === "/-/")) {
-        return { status: 303, type: PLAIN_TEXT, body: "", headers: { Location: "/-/" } };
-      }
-      return success("The pages of the admin listener", {
-        pages: pages.map(({ path, method, audience }) => ({ method, path, audience })),
-      });
-    },
-  };
-}
-
-function notAllowed(pages: readonly AdminPage[]): AdminResponse {
-  const allow = pages.map(({ method }) => (method === "GET" ? "GET, HEAD" : method)).join(", ");
-  return { ...failure(405, "This method is not allowed here"), allow };
-}
-
-function methodOf({ method }: IncomingMessage): string | undefined {
-  return method === "HEAD" ? "GET" : method;
+  return page("/", ({ headers }) => {
+    // People who type the address of the listener want to see its state.
+    const isBrowser = headers.accept?.startsWith("text/html") === true;
+    if (isBrowser && pages.some(({ path }) => path === "/-/")) {
+      return { status: 303, type: PLAIN_TEXT, body: "", headers: { Location: "/-/" } };
+    }
+    return success("The pages of the admin listener", {
+      pages: pages.map(({ path, method, audience }) => ({ method, path, audience })),
+    });
+  });
 }

@@ -353,7 +353,11 @@ function send(
   if (response.headersSent || response.destroyed) return;
   const { headers } = response.req;
   const { status, allow } = answer;
-  const [type, body] = written(answer, response.id);
+  const isJson = "json" in answer;
+  const type = isJson ? "application/json" : answer.type;
+  const body = isJson
+    ? `${JSON.stringify({ id: response.id, ...answer.json }, undefined, 2)}\n`
+    : answer.body;
   const bodyFollows = headers["transfer-encoding"] ?? Number(headers["content-length"]) > 0;
   if (!limits.keepAlive || bodyFollows !== false) response.shouldKeepAlive = false;
   response.whole = true;
@@ -369,11 +373,6 @@ function send(
     ...(allow === undefined ? {} : { Allow: allow }),
   });
   response.end(body);
-}
-
-function written(answer: AdminResponse, id: number): [type: string, body: string | Buffer] {
-  if (!("json" in answer)) return [answer.type, answer.body];
-  return ["application/json", `${JSON.stringify({ id, ...answer.json }, undefined, 2)}\n`];
 }
 
 async function closed(server: Server, open: ReadonlyMap<Socket, AdminConnection>): Promise<void> {

@@ -1,10 +1,5 @@
 /** Pages that show the state of the process, or change it. */
-import {
-  type AdminPage,
-  type AdminRequest,
-  type AdminResponse,
-  PLAIN_TEXT,
-} from "../../core/admin-page.ts";
+import { type AdminPage, type AdminResponse, PLAIN_TEXT } from "../../core/admin-page.ts";
 import { describeProblem } from "../../core/config-problem.ts";
 import type { Dependency, ReloadResult, Status, StatusConfiguration } from "../../core/status.ts";
 import { withTimeout } from "../../lib/async/with-timeout.ts";
@@ -49,15 +44,10 @@ export function metricsPage(
     return answer;
   }
 
-  return {
-    path: "/metrics",
-    method: "GET",
-    audience: "everybody",
-    answer({ headers, allowed }: AdminRequest) {
-      const format = headers.accept?.includes(OPEN_METRICS) === true ? OPEN_METRICS : "text";
-      return allowed ? scrapes.run(format, () => scrape(format)) : recent(format);
-    },
-  };
+  return page("/metrics", ({ headers, allowed }) => {
+    const format = headers.accept?.includes(OPEN_METRICS) === true ? OPEN_METRICS : "text";
+    return allowed ? scrapes.run(format, () => scrape(format)) : recent(format);
+  });
 }
 
 /**
@@ -187,10 +177,6 @@ export function probePages({
 /** How long `/readyz?verbose` waits for what it adds, in milliseconds: the kubelet waits for a second. */
 const DEPENDENCIES_MS = 800;
 
-function page(path: string, answer: AdminPage["answer"]): AdminPage {
-  return { path, method: "GET", audience: "everybody", answer };
-}
-
 /** Warns about excluded checks that do not exist. */
 function noMatches(excluded: readonly string[], checks: readonly ReadinessCheck[]): string[] {
   const names = checks.map(({ name }) => name);
@@ -246,6 +232,11 @@ export function statusPages(collect: () => Promise<Status>): AdminPage[] {
       success("The status of the proxy", await read()),
     ),
   ];
+}
+
+/** Creates a page for everybody. */
+export function page(path: string, answer: AdminPage["answer"]): AdminPage {
+  return { path, method: "GET", audience: "everybody", answer };
 }
 
 /** Creates a page that only peers in `admin.allow` may request. */

@@ -62,6 +62,9 @@ const POLICY = [
   "base-uri 'none'",
 ].join("; ");
 
+/** A navigation and a request of a program share an address. */
+export const VARIES = ["Vary", "Accept, Sec-Fetch-Site, Sec-Fetch-Mode, Sec-Fetch-Dest"];
+
 /**
  * The fields of a page, names and values alternating. `no-referrer` would take `Origin` from the form, too; a page and its
  * envelope share an address.
@@ -69,12 +72,7 @@ const POLICY = [
 export const PAGE_FIELDS: readonly string[] = [
   ...["Content-Type", "text/html; charset=utf-8"],
   ...["Content-Security-Policy", POLICY, "X-Frame-Options", "DENY"],
-  ...[
-    "Referrer-Policy",
-    "same-origin",
-    "Vary",
-    "Accept, Sec-Fetch-Site, Sec-Fetch-Mode, Sec-Fetch-Dest",
-  ],
+  ...["Referrer-Policy", "same-origin", ...VARIES],
 ];
 
 /** Returns a whole page. @param requestId for those who report a problem. */

@@ -4,7 +4,7 @@ import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { signInCookies } from "../../core/request/token-place.ts";
 import { cookieValues, headerValues } from "../../lib/http/header-values.ts";
-import { FORM_TYPE, readLoginBody, requireLoginType } from "../endpoints/authenticate.ts";
+import { checkLoginHead, FORM_TYPE, readLoginBody } from "../endpoints/authenticate.ts";
 import type { ClientReading } from "../listener/reading/fair-reading.ts";
 import { originOf } from "../request/own-origin.ts";
 import type { Answer, Endpoint, EndpointCall } from "../request/gate.ts";
@@ -22,6 +22,7 @@ export interface OfferedProvider {
 }
 
 export interface ProviderEndpointsOptions {
+  /** The prefix of our own addresses. */
   readonly ownPath: string;
   /** The name of the cookie of sessions. */
   readonly cookie: string;
@@ -65,7 +66,7 @@ export function providerEndpoints(options: ProviderEndpointsOptions): Map<string
             name: "provider_logout",
             methods: ["POST"],
             auth: "none",
-            checkHead: (request, incoming) => requireLoginType(FORM_TYPE, request, incoming),
+            checkHead: (request, incoming) => checkLoginHead(request, incoming, FORM_TYPE),
             answer: (call) => endSessions(options, name, call),
           },
         ],

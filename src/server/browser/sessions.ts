@@ -1,7 +1,6 @@
 import type { Answer, Endpoint, EndpointCall } from "../request/gate.ts";
 import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import type { SignIns } from "../../core/login.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { withoutFields } from "../../lib/http/header-values.ts";
 import { isOwnPath } from "../../lib/http/path/canonical-path.ts";
@@ -14,12 +13,11 @@ import {
   type LoginRequest,
   parseLoginRequest,
   readLoginBody,
-  requireLoginType,
 } from "../endpoints/authenticate.ts";
 import type { LogOut } from "../endpoints/logout.ts";
 import { isSameOrigin, originOf } from "../request/own-origin.ts";
 import type { RequestContext } from "../request/request-context.ts";
-import { cookieField, envelopeAnswer, seeOther } from "../request/write-answer.ts";
+import { cookieField, envelopeAnswer, seeOther, usualFields } from "../request/write-answer.ts";
 import {
   type OfferedProvider,
   PROVIDER_SIGN_IN,
@@ -35,13 +33,11 @@ import {
   renderPage,
   signInForm,
   signOutForm,
+  VARIES,
 } from "./page.ts";
 
-export interface SessionOptions extends AuthenticateOptions {
-  /** The prefix of the addresses below. */
-  readonly ownPath: string;
-  /** The name of the cookie. */
-  readonly cookie: string;
+export interface SessionOptions
+  extends AuthenticateOptions, Omit<ProviderEndpointsOptions, "destination" | "sessionOf"> {
   readonly lifetimeMs: number;
   /** Undefined: no page, the envelope for everybody. */
   readonly page: PageWords | undefined;
@@ -50,9 +46,6 @@ export interface SessionOptions extends AuthenticateOptions {
   readonly revoke: LogOut;
   /** Whether there are users with names and passwords. */
   readonly hasUsers: boolean;
-  readonly providers: readonly OfferedProvider[];
-  readonly signIns: SignIns;
-  readonly isOwnHost: ProviderEndpointsOptions["isOwnHost"];
 }
 
 /** What browsers keep of one cookie: its name, value and attributes together (RFC 6265bis §5.6). */
@@ -296,16 +289,7 @@ export class Sessions {
     const { page = { title: "" } } = this.#options;
     const body = renderPage(page, content, requestId);
     const others =
-      instead === undefined
-        ? [
-            "Cache-Control",
-            "no-store",
-            "X-Content-Type-Options",
-            "nosniff",
-            "X-Request-Id",
-            requestId,
-          ]
-        : withoutFields(instead.headers, REPLACED);
+      instead === undefined ? usualFields(requestId) : withoutFields(instead.headers, REPLACED);
     const length = ["Content-Length", String(Buffer.byteLength(body))];
     return {
       status,
@@ -315,9 +299,6 @@ export class Sessions {
     };
   }
 }
-
-/** A navigation and a request of a program share an address. */
-const VARIES = ["Vary", "Accept, Sec-Fetch-Site, Sec-Fetch-Mode, Sec-Fetch-Dest"];
 
 const REPLACED = new Set(["content-type", "content-length"]);
 
@@ -331,8 +312,7 @@ function checkSignIn(request: GateRequest, incoming: IncomingRequest): void {
   if (!isSameOrigin(request, undefined)) {
     throw new GateError("cross_site", { reason: "cross_site" });
   }
-  if (sendsForm(incoming)) requireLoginType(FORM_TYPE, request, incoming);
-  else checkLoginHead(request, incoming);
+  checkLoginHead(request, incoming, sendsForm(incoming) ? FORM_TYPE : undefined);
 }
 
 /** @throws GateError `login_malformed`. */

@@ -7,7 +7,7 @@ import type { LoginResult } from "../../core/request/outcome.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sendContinue } from "../../lib/http/header-values.ts";
 import type { TokenRefusal } from "../../core/request/token-verifier.ts";
-import type { Proofs } from "../../tokens/proofs/proofs.ts";
+import type { Proofs, ProvenKey } from "../../tokens/proofs/proofs.ts";
 import { proofIn } from "../request/own-origin.ts";
 import { readBody } from "../request/read-body.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
@@ -48,8 +48,6 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
     },
   };
 }
-
-type ProvenKey = Exclude<Awaited<ReturnType<Proofs["proveKey"]>>, TokenRefusal>;
 
 /**
  * Returns the key to which the client wants its token bound (RFC 9449 §5); undefined for none.
@@ -101,7 +99,7 @@ export async function logInBy(
     result = "success";
     return answer;
   } catch (error) {
-    result = loginResult(error);
+    result = (error instanceof GateError ? LOGIN_ERRORS[error.code] : undefined) ?? "error";
     throw error;
   } finally {
     observer.loginFinished(result, (clock.monotonic() - started) / 1000);
@@ -127,10 +125,6 @@ export const LOGIN_ERRORS: Partial<Readonly<Record<ErrorCode, LoginResult>>> = {
   bad_request: "malformed",
 };
 
-function loginResult(error: unknown): LoginResult {
-  return (error instanceof GateError ? LOGIN_ERRORS[error.code] : undefined) ?? "error";
-}
-
 /** The largest login body, in bytes. */
 const LOGIN_BODY_BYTES = 16 * 1024;
 
@@ -148,21 +142,13 @@ export interface LoginRequest {
 }
 
 /**
- * Requires a single `Content-Type` of JSON in UTF-8 without a content coding (RFC 9110 §8.3, §8.4).
+ * Requires a single `Content-Type`, by default JSON in UTF-8, without a content coding (RFC 9110 §8.3, §8.4).
  * @throws GateError `login_media_type` or `login_too_large`.
  */
 export function checkLoginHead(
-  request: Pick<GateRequest, "bodyLength">,
-  incoming: Pick<IncomingRequest, "headersDistinct">,
-): void {
-  requireLoginType(JSON_TYPE, request, incoming);
-}
-
-/** Does the same for another type. */
-export function requireLoginType(
-  form: RegExp,
   { bodyLength }: Pick<GateRequest, "bodyLength">,
   { headersDistinct: headers }: Pick<IncomingRequest, "headersDistinct">,
+  form = JSON_TYPE,
 ): void {
   const types = headers["content-type"] ?? [];
   const fits = types.length === 1 && types.every((type) => form.test(type.trim()));

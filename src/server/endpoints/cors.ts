@@ -36,63 +36,52 @@ const OWN_FIELDS: readonly string[] = [
 ];
 
 /** Decides which responses scripts of other origins may read (Fetch Standard, §3.2). */
-export class Cors {
-  readonly #credentials: boolean;
-  readonly #anyone: boolean;
-  readonly #allows: (origin: string) => boolean;
-  readonly #endpoint: Endpoint;
-  readonly #common: CorsFields;
-  readonly #forAnyone: CorsFields;
+export type Cors = ReturnType<typeof createCors>;
 
-  constructor(options: CorsOptions) {
-    const { credentials, origins, exposeHeaders, givesNonces } = options;
-    this.#credentials = credentials;
-    this.#anyone = origins.includes("*");
-    this.#allows = originMatcher(origins);
-    this.#endpoint = preflightEndpoint(options);
-    const common = (exposed: readonly string[]): readonly string[] => [
-      ...(credentials ? ["Access-Control-Allow-Credentials", "true"] : []),
-      ...(exposed.length > 0 ? ["Access-Control-Expose-Headers", exposed.join(", ")] : []),
-    ];
-    const named = new Set(exposeHeaders.map((name) => name.toLowerCase()));
-    const own = givesNonces ? [...OWN_FIELDS, "DPoP-Nonce"] : OWN_FIELDS;
-    const unnamed = own.filter((name) => !named.has(name.toLowerCase()));
-    this.#common = { backend: common(exposeHeaders), own: common([...exposeHeaders, ...unnamed]) };
-    this.#forAnyone = this.#forOrigin("*");
-  }
+export function createCors(options: CorsOptions) {
+  const { credentials, origins, exposeHeaders, givesNonces } = options;
+  const isForAnyone = origins.includes("*");
+  const allows = originMatcher(origins);
+  const endpoint = preflightEndpoint(options);
+  const common = (exposed: readonly string[]): readonly string[] => [
+    ...(credentials ? ["Access-Control-Allow-Credentials", "true"] : []),
+    ...(exposed.length > 0 ? ["Access-Control-Expose-Headers", exposed.join(", ")] : []),
+  ];
+  const named = new Set(exposeHeaders.map((name) => name.toLowerCase()));
+  const sent = givesNonces ? [...OWN_FIELDS, "DPoP-Nonce"] : OWN_FIELDS;
+  const unnamed = sent.filter((name) => !named.has(name.toLowerCase()));
+  const backend = common(exposeHeaders);
+  const own = common([...exposeHeaders, ...unnamed]);
+  const forOrigin = (origin: string, ...more: readonly string[]): CorsFields => ({
+    backend: ["Access-Control-Allow-Origin", origin, ...backend, ...more],
+    own: ["Access-Control-Allow-Origin", origin, ...own, ...more],
+  });
+  const forAnyone = forOrigin("*");
 
-  /** @param origin the `Origin` of a request; undefined if it has none. */
-  fields(origin: string | undefined): CorsFields {
-    if (this.#anyone) return origin === undefined ? NONE : this.#forAnyone;
-    if (origin === undefined || !this.#allows(origin)) return VARIES;
-    return this.#forOrigin(origin, "Vary", "Origin");
-  }
+  return {
+    /** @param origin the `Origin` of a request; undefined if it has none. */
+    fields(origin: string | undefined): CorsFields {
+      if (isForAnyone) return origin === undefined ? NONE : forAnyone;
+      if (origin === undefined || !allows(origin)) return VARIES;
+      return forOrigin(origin, "Vary", "Origin");
+    },
 
-  /** Whether a script of this origin may send cookies. */
-  trusts(origin: string): boolean {
-    return this.#credentials && this.#allows(origin);
-  }
+    /** Whether a script of this origin may send cookies. */
+    trusts: (origin: string): boolean => credentials && allows(origin),
 
-  /**
-   * @returns the endpoint for a preflight; undefined for any other request.
-   * @throws GateError `origin_not_allowed`.
-   */
-  preflight({ method, rawHeaders }: GateRequest): Endpoint | undefined {
-    if (method !== "OPTIONS") return undefined;
-    const origin = onlyValue(rawHeaders, "origin");
-    const asked = onlyValue(rawHeaders, "access-control-request-method");
-    if (origin === undefined || asked === undefined) return undefined;
-    if (!this.#anyone && !this.#allows(origin)) throw new GateError("origin_not_allowed");
-    return this.#endpoint;
-  }
-
-  #forOrigin(origin: string, ...more: readonly string[]): CorsFields {
-    const { backend, own } = this.#common;
-    return {
-      backend: ["Access-Control-Allow-Origin", origin, ...backend, ...more],
-      own: ["Access-Control-Allow-Origin", origin, ...own, ...more],
-    };
-  }
+    /**
+     * @returns the endpoint for a preflight; undefined for any other request.
+     * @throws GateError `origin_not_allowed`.
+     */
+    preflight({ method, rawHeaders }: GateRequest): Endpoint | undefined {
+      if (method !== "OPTIONS") return undefined;
+      const origin = onlyValue(rawHeaders, "origin");
+      const asked = onlyValue(rawHeaders, "access-control-request-method");
+      if (origin === undefined || asked === undefined) return undefined;
+      if (!isForAnyone && !allows(origin)) throw new GateError("origin_not_allowed");
+      return endpoint;
+    },
+  };
 }
 
 /** Creates a function that checks a complete origin. `*` stands for one label, without a dot. */

@@ -1,4 +1,5 @@
 import type { AdminPage } from "../../core/admin-page.ts";
+import { page, success } from "../admin/state-pages.ts";
 import type { Endpoint } from "../request/gate.ts";
 import { envelopeAnswer } from "../request/write-answer.ts";
 
@@ -15,12 +16,7 @@ type PublicKeys = () => readonly object[];
 
 /** The public keys on the admin listener. */
 export function keySetPage(keys: PublicKeys): AdminPage {
-  return {
-    path: KEY_SET_PATH,
-    method: "GET",
-    audience: "everybody",
-    answer: () => ({ status: 200, json: { message: MESSAGE, success: true, keys: keys() } }),
-  };
+  return page(KEY_SET_PATH, () => success(MESSAGE, { keys: keys() }));
 }
 
 /** The public keys on the main listener, for everyone, with their path. Readers ignore the members of the envelope (RFC 7517 §5). */

@@ -74,17 +74,6 @@ function refuseMisspeltLogin(matchPath: string): void {
   throw new GateError("no_route", { reason: "login_misspelt" });
 }
 
-/** Counts a request among those in flight until its `release`. */
-function takeInFlight(
-  limit: ConcurrencyLimit,
-  { network }: GateRequest,
-  identity: Identity | undefined,
-): InFlight {
-  if (limit.by === "route") return new InFlight(limit, "");
-  const isAnonymous = limit.by === "client" || identity === undefined;
-  return new InFlight(limit, isAnonymous ? network : callerKey(identity));
-}
-
 /** A request that is counted until it is released, unless the limit refuses it. */
 class InFlight {
   readonly allowed: boolean;
@@ -251,16 +240,13 @@ export class Decision implements VerificationNotes {
 
   /** Returns the token, or what an API key says. @throws GateError `cross_site` if another site's page may have had the browser send a cookie. */
   #tokenIn(places: TokenPlaces): string | UnprovenVerdict {
-    const { gate, upgrade } = this.#context;
+    const { gate } = this.#context;
     const { request } = this;
     const found = tokenIn(request, places, gate.tokens.proofs !== undefined);
     if (!("token" in found)) return found;
     const { authorization, keysInAuthorization } = places;
     this.#isDpop &&= found.place === authorization || found.place === keysInAuthorization;
-    const isSwitching = upgrade !== undefined;
-    if ("cookie" in found.place && comesFromAnotherSite(request, isSwitching, gate.cors)) {
-      throw new GateError("cross_site", { reason: "cross_site" });
-    }
+    if ("cookie" in found.place) this.#refuseOtherSites();
     if (!("apiKey" in found.place)) return found.token;
     this.#isKey = true;
     this.trace?.passed.push("bearer");
@@ -269,19 +255,20 @@ export class Decision implements VerificationNotes {
 
   /** Returns the caller by the certificate. @throws GateError `cross_site` if another site's page may have had the browser show it. */
   #callerByCertificate(): TokenVerdict {
-    const { gate, upgrade } = this.#context;
+    const { gate } = this.#context;
     const { request } = this;
     const { clientCertificate } = request.connection;
-    const isSwitching = upgrade !== undefined;
     // A browser shows a certificate to whatever site makes it, as it does with cookies.
-    if (
-      clientCertificate !== undefined &&
-      isOfBrowser(request) &&
-      comesFromAnotherSite(request, isSwitching, gate.cors)
-    ) {
+    if (clientCertificate !== undefined && isOfBrowser(request)) this.#refuseOtherSites();
+    return gate.certificates?.verify(clientCertificate) ?? NO_CERTIFICATES;
+  }
+
+  /** @throws GateError `cross_site` if another site's page may have had the browser send the request. */
+  #refuseOtherSites(): void {
+    const { gate, upgrade } = this.#context;
+    if (comesFromAnotherSite(this.request, upgrade !== undefined, gate.cors)) {
       throw new GateError("cross_site", { reason: "cross_site" });
     }
-    return gate.certificates?.verify(clientCertificate) ?? NO_CERTIFICATES;
   }
 
   /** Decides about the caller, and whether they may make the request. @throws GateError */
@@ -367,7 +354,9 @@ export class Decision implements VerificationNotes {
     const { rateLimit, concurrency } = route;
     this.action =
       (rateLimit && this.#countBySubject(rateLimit, permit)) ??
-      (upgrade && otherProtocol(request, upgrade.request)) ??
+      (upgrade && !opensWebSocket(request, upgrade.request)
+        ? new GateError("upgrade_unsupported")
+        : undefined) ??
       (request.bodyLength > route.bodyBytes ? TOO_LARGE : undefined) ??
       (concurrency && this.#countInFlight(concurrency)) ??
       permit;
@@ -395,7 +384,11 @@ export class Decision implements VerificationNotes {
   /** Counts the request among those in flight. Must come last, because a request that is refused is never released. */
   #countInFlight(limit: ConcurrencyLimit): GateError | undefined {
     if (this.#context.dryRun) return undefined;
-    this.inFlight = takeInFlight(limit, this.request, this.identity);
+    const { identity } = this;
+    const isAnonymous = limit.by === "client" || identity === undefined;
+    let key = "";
+    if (limit.by !== "route") key = isAnonymous ? this.request.network : callerKey(identity);
+    this.inFlight = new InFlight(limit, key);
     if (this.inFlight.allowed || this.route?.mode === "monitor") return undefined;
     return new GateError("concurrency_limited", { retryAfter: 1 });
   }
@@ -411,11 +404,6 @@ export class Decision implements VerificationNotes {
     this.reason = reason;
     return this;
   }
-}
-
-/** Returns the refusal of a request to switch to any protocol except WebSocket. */
-function otherProtocol(request: GateRequest, incoming: IncomingRequest): GateError | undefined {
-  return opensWebSocket(request, incoming) ? undefined : new GateError("upgrade_unsupported");
 }
 
 /**

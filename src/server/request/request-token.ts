@@ -134,7 +134,10 @@ function tokensAt(
     if (another === undefined) return cookieValues(field, place.cookie);
     return headerValues(rawHeaders, "cookie").flatMap((each) => cookieValues(each, place.cookie));
   }
-  if ("websocketProtocol" in place) return offeredTokens(rawHeaders);
+  if ("websocketProtocol" in place) {
+    const { tokens, others, bearer } = offeredIn(rawHeaders);
+    return tokens.length > 0 && others.length === 0 && !bearer ? ALONE : tokens;
+  }
   const header = "apiKey" in place ? place.apiKey : place.header;
   if (header.toLowerCase() !== AUTHORIZATION) {
     return headerValues(rawHeaders, header.toLowerCase()).map(withoutScheme);
@@ -144,11 +147,6 @@ function tokensAt(
   if (authorization === undefined || keysInAuthorization === undefined) return [token];
   // Both may be here: each takes its own.
   return token.startsWith("sp_") === "apiKey" in place ? [token] : [];
-}
-
-function offeredTokens(rawHeaders: readonly string[]): readonly string[] | TokenRefusal {
-  const { tokens, others, bearer } = offeredIn(rawHeaders);
-  return tokens.length > 0 && others.length === 0 && !bearer ? ALONE : tokens;
 }
 
 function offeredIn(rawHeaders: readonly string[]): OfferedProtocols {

@@ -102,13 +102,11 @@ export class StreamEnds {
     if (this.#soon !== undefined) return;
     const next = this.#checkedAllAt + CHECK_ALL_EVERY_MS;
     const wait = Math.max(0, next - this.#options.clock.monotonic());
-    this.#soon = setTimeout(() => {
-      this.#soon = undefined;
-      this.#checkAll();
-    }, wait).unref();
+    this.#soon = setTimeout(() => this.#checkAll(), wait).unref();
   }
 
   #checkAll(): void {
+    this.#soon = undefined;
     const { clock, rules, revocations } = this.#options;
     this.#checkedAllAt = clock.monotonic();
     if (!rules.current.streams.endWithToken) return;

@@ -25,6 +25,12 @@ interface AnswerHeaders {
   readonly close?: boolean;
 }
 
+/** The fields of every answer of ours that no cache may keep. */
+export function usualFields(requestId: string): readonly string[] {
+  const fields = ["Cache-Control", "no-store", "X-Content-Type-Options", "nosniff"];
+  return [...fields, "X-Request-Id", requestId];
+}
+
 /** Makes an answer from an envelope, with the headers common to all. */
 export function envelopeAnswer(
   status: number,
@@ -38,8 +44,8 @@ export function envelopeAnswer(
     close,
     headers: [
       ...["Content-Type", "application/json", "Content-Length", String(Buffer.byteLength(body))],
-      ...["Cache-Control", "no-store", "X-Content-Type-Options", "nosniff"],
-      ...["X-Request-Id", requestId, ...extra],
+      ...usualFields(requestId),
+      ...extra,
       ...(close ? ["Connection", "close"] : []),
     ],
   };

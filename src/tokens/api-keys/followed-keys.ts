@@ -22,46 +22,40 @@ interface FollowedKeysOptions {
  * Reads a table of keys again and again, and reports other keys. A table that cannot be read, or has a key that cannot be used, is
  * logged and reports nothing.
  */
-export class FollowedKeys {
-  readonly #options: FollowedKeysOptions;
-  readonly #outage: Outage;
+export function followKeys({ store, table, accept, log, clock }: FollowedKeysOptions) {
+  const outage = new Outage(clock);
   /** Of the keys that were accepted last. */
-  #print = "";
-  #timer: NodeJS.Timeout | undefined;
-  #closed = false;
-
-  constructor(options: FollowedKeysOptions) {
-    this.#options = options;
-    this.#outage = new Outage(options.clock);
-  }
-
-  /** Since when the table cannot be read or used, in milliseconds since the epoch; undefined if it can. */
-  get failingSince(): number | undefined {
-    return this.#outage.since;
-  }
+  let print = "";
+  let timer: NodeJS.Timeout | undefined;
+  let closed = false;
 
   /** Reads the table every half second from now on. Further calls do nothing. */
-  follow(): void {
-    if (this.#timer !== undefined || this.#closed) return;
-    this.#timer = setTimeout(() => void this.#again(), EVERY_MS).unref();
+  function follow(): void {
+    if (timer !== undefined || closed) return;
+    timer = setTimeout(() => void again(), EVERY_MS).unref();
+  }
+
+  async function again(): Promise<void> {
+    await read();
+    timer = undefined;
+    follow();
   }
 
   /** Reads the table once. Never rejects. */
-  async read(): Promise<void> {
-    const { table, accept, log, store } = this.#options;
+  async function read(): Promise<void> {
     try {
-      const found = await table.readUnless(this.#print);
-      if (found !== undefined && !this.#closed) {
+      const found = await table.readUnless(print);
+      if (found !== undefined && !closed) {
         await accept(found.rows);
-        this.#print = found.print;
+        ({ print } = found);
         log.info("API keys were read", { store, keys: found.rows.length });
       }
-      const ended = this.#outage.succeeded();
+      const ended = outage.succeeded();
       if (ended !== undefined) {
         log.info("API keys can be read again", { store, attempts: ended.attempts });
       }
     } catch (error) {
-      const begun = this.#closed ? undefined : this.#outage.failed();
+      const begun = closed ? undefined : outage.failed();
       if (begun === undefined) return;
       const { attempts } = begun;
       const reason = remoteFailure(error);
@@ -69,15 +63,17 @@ export class FollowedKeys {
     }
   }
 
-  async #again(): Promise<void> {
-    await this.read();
-    this.#timer = undefined;
-    this.follow();
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    clearTimeout(this.#timer);
-    await this.#options.table.close();
-  }
+  return {
+    follow,
+    read,
+    /** Since when the table cannot be read or used, in milliseconds since the epoch; undefined if it can. */
+    get failingSince(): number | undefined {
+      return outage.since;
+    },
+    async close(): Promise<void> {
+      closed = true;
+      clearTimeout(timer);
+      await table.close();
+    },
+  };
 }

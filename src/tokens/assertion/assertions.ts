@@ -2,7 +2,7 @@ import { type KeyObject, sign } from "node:crypto";
 import { GateError } from "../../core/request/errors.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { ALGORITHMS, type SigningAlgorithm } from "../keys/algorithms.ts";
+import { ALGORITHMS } from "../keys/algorithms.ts";
 import type { SigningKeys } from "../keys/key-ring.ts";
 
 export interface AssertionSettings {
@@ -33,7 +33,7 @@ const TYPE = "assertion+jwt";
  * Signs assertions. Reuses the assertion of a caller until a fifth of its lifetime is left. An assertion is kept as
  * long as the identity of its cached token, so the token cache limits their number and size.
  */
-export class Assertions implements Assertions {
+export class Assertions {
   /** The name of the header field for the assertion. */
   readonly header: string;
   readonly #settings: AssertionSettings;
@@ -87,16 +87,13 @@ function signed(
   { algorithm, kid, key }: NonNullable<SigningKeys["signing"]>,
   claims: object,
 ): string {
-  const text = `${encoded({ alg: algorithm, kid, typ: TYPE })}.${encoded(claims)}`;
-  return `${text}.${signatureOf(Buffer.from(text, "latin1"), key, algorithm)}`;
-}
-
-function signatureOf(bytes: Buffer, key: KeyObject, algorithm: SigningAlgorithm): string {
   const row = ALGORITHMS[algorithm];
   // Unreachable: the configuration refuses a secret for assertions, since a backend that verifies them could also sign
   // them.
   if (row.keyType === "secret") throw new GateError("keys_unusable", { retryAfter: 5 });
-  return sign(row.hash, bytes, { key, ...row.signature }).toString("base64url");
+  const text = `${encoded({ alg: algorithm, kid, typ: TYPE })}.${encoded(claims)}`;
+  const signature = sign(row.hash, Buffer.from(text, "latin1"), { key, ...row.signature });
+  return `${text}.${signature.toString("base64url")}`;
 }
 
 function claimOf({ groups, claims }: Identity, name: string): unknown {

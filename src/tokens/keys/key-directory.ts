@@ -131,16 +131,13 @@ function imported(read: () => KeyObject): KeyObject {
   }
 }
 
-/** The members that determine the state of one of our own keys, in seconds since the epoch. */
-interface KeyDates {
+/** A new key, and the members that determine its state, in seconds since the epoch. */
+interface NewKey extends NamedKey {
+  readonly alg: SigningAlgorithm;
   /** When it was created. */
   readonly iat: number;
   /** When it starts to sign. */
   readonly nbf: number;
-}
-
-interface NewKey extends KeyDates, NamedKey {
-  readonly alg: SigningAlgorithm;
 }
 
 /**

@@ -22,11 +22,6 @@ function departedKeys(before: KeyRing, ring: KeyRing, until: number): KeyRing {
     .map((key) => ({ ...key, verifiesUntil: Math.min(key.verifiesUntil, until) }));
 }
 
-/** Returns the same keys without their private parts, so that they only verify. */
-function verifyingOnly(ring: KeyRing): KeyRing {
-  return ring.map((key) => ({ ...key, key: key.verifier, canSign: false }));
-}
-
 /** What our own keys sign. */
 type KeyPurpose = "tokens" | "assertions";
 
@@ -34,25 +29,21 @@ type Details = Readonly<Record<string, unknown>>;
 
 /** Returns functions that log what happens to our own keys. */
 function keyLog(log: Log, purpose: KeyPurpose = "tokens") {
-  return purpose === "tokens" ? logOfTokens(log) : logOfAssertions(log);
-}
-
-function logOfTokens(log: Log) {
-  return {
-    generated: () =>
-      log.warn(
-        "an ephemeral signing key was generated: its tokens end with this process, and other replicas refuse them",
-      ),
-    exposed: (details: Details) => log.warn("signing keys can be read by other users", details),
-    loaded: (details: Details) => log.info("the signing keys were loaded", details),
-    unusable: (details: Details) =>
-      log.error("the signing keys cannot be used: the old keys stay in use", details),
-    another: (details: Details) => log.info("another key signs now", details),
-    none: (details: Details) => log.error("no key signs at this time: nobody can log in", details),
-  };
-}
-
-function logOfAssertions(log: Log) {
+  if (purpose === "tokens") {
+    return {
+      generated: () =>
+        log.warn(
+          "an ephemeral signing key was generated: its tokens end with this process, and other replicas refuse them",
+        ),
+      exposed: (details: Details) => log.warn("signing keys can be read by other users", details),
+      loaded: (details: Details) => log.info("the signing keys were loaded", details),
+      unusable: (details: Details) =>
+        log.error("the signing keys cannot be used: the old keys stay in use", details),
+      another: (details: Details) => log.info("another key signs now", details),
+      none: (details: Details) =>
+        log.error("no key signs at this time: nobody can log in", details),
+    };
+  }
   return {
     generated: () =>
       log.warn(
@@ -118,7 +109,11 @@ async function loadKeyRing(
   { purpose, algorithm, issues = false, log, clock = systemClock }: SigningKeyOptions,
 ): Promise<KeyRing> {
   const { directory } = files;
-  if (files.openToAll) throw openToAll(directory);
+  // Any of them can add the newest key and sign tokens in any name.
+  if (files.openToAll) {
+    const message = "every user of this machine can add keys to this directory";
+    throw new ConfigError([{ file: directory, message, hint: `chmod o-w ${directory}` }]);
+  }
   const found = keysIn(files, algorithm);
   const ring = await createKeyRing(found, algorithm);
   const publicAlone = found.every(({ key }) => key.type === "public");
@@ -139,12 +134,6 @@ async function loadKeyRing(
   }
   keyLog(log, purpose).loaded({ signing: signing?.kid, keys: verification.length });
   return ring;
-}
-
-/** The error for a directory that every user can write to: any of them can add the newest key and sign tokens in any name. */
-function openToAll(directory: string): ConfigError {
-  const message = "every user of this machine can add keys to this directory";
-  return new ConfigError([{ file: directory, message, hint: `chmod o-w ${directory}` }]);
 }
 
 interface OwnKeyOptions extends SigningKeyOptions {
@@ -263,7 +252,16 @@ export class WatchedKeys extends OwnKeys {
     this.#options = options;
     this.#seen = fingerprint;
     this.#readAt = readAt;
-    this.#depart(ring, options);
+    // The current keys stay published while what they signed is valid.
+    if (this.#lifetime !== undefined) {
+      const { unused, clock = systemClock } = options;
+      const departed = departedKeys(this.ring, ring, clock.now() + this.#lifetime);
+      // If no keys replace them, they still sign in threads that have not yet learned of the change.
+      this.#departed =
+        unused === true
+          ? departed
+          : departed.map((key) => ({ ...key, key: key.verifier, canSign: false }));
+    }
     this.#lifetime = lifetime;
     this.replace([...ring, ...this.#departed]);
     options.reloaded?.([]);
@@ -275,14 +273,6 @@ export class WatchedKeys extends OwnKeys {
     this.#closed = true;
     clearTimeout(this.#changing);
     this.#watch?.close();
-  }
-
-  /** Keeps the current keys published while what they signed is valid. */
-  #depart(ring: KeyRing, { unused, clock = systemClock }: WatchedKeyOptions): void {
-    if (this.#lifetime === undefined) return;
-    const departed = departedKeys(this.ring, ring, clock.now() + this.#lifetime);
-    // If no keys replace them, they still sign in threads that have not yet learned of the change.
-    this.#departed = unused === true ? departed : verifyingOnly(departed);
   }
 
   #begin(): void {

@@ -5,9 +5,8 @@ import type { TokenRefusal, TokenVerdict } from "../../core/request/token-verifi
 import type { RememberProof } from "../../core/shared-parts.ts";
 import type { LoopBudget } from "../../lib/async/loop-budget.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { ASYMMETRIC_ALGORITHMS } from "../keys/algorithms.ts";
+import { ASYMMETRIC_ALGORITHMS, isSignedWith } from "../keys/algorithms.ts";
 import { derivedKey, type SigningKeys } from "../keys/key-ring.ts";
-import { isSignedWith } from "../verify/signature.ts";
 import type { UsedProofs } from "./proof-memory.ts";
 import { type ProofKey, readProof, readProofHeader } from "./proof-text.ts";
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -66,7 +65,7 @@ interface ProofRequest extends SentProof {
 }
 
 /** A key that a client has, and the proof of that. */
-interface ProvenKey {
+export interface ProvenKey {
   /** Its thumbprint. */
   readonly jkt: string;
   /** Uses the proof up. A client that may get no token must not fill the memory for proofs, so this comes last. */
@@ -156,10 +155,13 @@ export class Proofs {
       dryRun ? undefined : this.#use(read, by, `${issuer}\0${subject}`);
     if (known?.header !== read.header) return this.#proveNew(read, jkt, use).then(proven);
     const { key } = known;
-    const checked = this.#run(() => {
-      if (!isSigned(read, key)) return WRONG_SIGNATURE;
-      return use(key);
-    });
+    const { budget } = this.#options;
+    const work = (): Checked | Promise<Checked> =>
+      isSigned(read, key) ? use(key) : WRONG_SIGNATURE;
+    // In a later turn if this one has had enough of them.
+    const checked = budget.canRunNow
+      ? budget.runNow(work)
+      : budget.enqueue(work).then((result) => result);
     return checked instanceof Promise ? checked.then(proven) : proven(checked);
   }
 
@@ -255,12 +257,6 @@ export class Proofs {
     if (remember === undefined) return undefined;
     // What is not known of other replicas does not count.
     return remember(name, until - now).then((isNew) => (isNew === false ? REPLAYED : undefined));
-  }
-
-  /** Runs a check now, or in a later turn if this one has had enough of them. */
-  #run(work: () => Checked | Promise<Checked>): Checked | Promise<Checked> {
-    const { budget } = this.#options;
-    return budget.canRunNow ? budget.runNow(work) : budget.enqueue(work).then((result) => result);
   }
 }
 

@@ -29,15 +29,15 @@ import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import {
   codeOrMessage,
+  NotAskedError,
   RemoteError,
   remoteFailure,
   systemCode,
 } from "../../lib/text/error-code.ts";
-import { ASYMMETRIC_ALGORITHMS } from "../keys/algorithms.ts";
+import { ASYMMETRIC_ALGORITHMS, isSignedWith } from "../keys/algorithms.ts";
 import { readJwkSet, selectKey, type VerificationKey } from "../keys/key-set.ts";
 import { issuerNamedIn, namedAddressProblem, otherSlash } from "../trusted/key-set-server.ts";
 import { claimAt, isDate, isFor } from "../verify/claims.ts";
-import { isSignedWith } from "../verify/signature.ts";
 import { readToken, type UnverifiedToken } from "../verify/token-text.ts";
 
 export interface ProviderSettings {
@@ -261,15 +261,11 @@ export class OpenIdProvider {
   /** Asks the provider for one of many clients. */
   #askFor<Answer>(network: string, question: (client: Client) => Promise<Answer>): Promise<Answer> {
     return this.#ask(async (client) => {
-      let begun = false;
-      const work = (): Promise<Answer> => {
-        begun = true;
-        return question(client);
-      };
+      const work = (): Promise<Answer> => question(client);
       try {
         return await this.#exchanges.ask(network, AbortSignal.timeout(WAIT_MS), work);
       } catch (error) {
-        if (begun) throw error;
+        if (!(error instanceof NotAskedError)) throw error;
         throw new GateError("provider_unavailable", { retryAfter: 1 });
       }
     });

@@ -5,7 +5,6 @@ import type { IdentityClaims } from "../../core/request/identity.ts";
 import type {
   Expectations,
   NeededClaims,
-  QueriedServer,
   TokenRefusal,
   VerificationNotes,
 } from "../../core/request/token-verifier.ts";
@@ -102,16 +101,12 @@ interface Yes {
 /** Maximum number of yeses that may stand in for an answer, for each server. */
 const MOST_YESES = 5_000;
 
-interface Asked extends Expectations {
+type TokenCheck = NonNullable<ReturnType<typeof tokenCheckOf>>;
+
+interface Asked extends Expectations, TokenCheck {
   readonly name: string;
-  readonly label: string;
-  /** Whether to ask this server only about tokens that are not JWTs. */
-  readonly opaqueOnly: boolean;
   readonly check: RemoteTokenCheck;
   readonly questions: FairQuestions;
-  readonly timeout: number;
-  readonly cache: number;
-  readonly staleFor: number;
   /** Earlier yeses, by digest. */
   readonly yeses: LRUCache<string, Yes>;
   readonly observer: RemoteCheckObserver;
@@ -189,7 +184,8 @@ export class RemoteVerification {
       if (asked.opaqueOnly && !opaque) continue;
       forMs = Math.min(forMs, asked.cache);
       const found = await this.#askOne(asked, token, digest, client);
-      trace?.queried.push({ issuer: asked.name, label: asked.label, result: resultOf(found) });
+      const result = found === "unavailable" ? found : "claims" in found ? "accepted" : "refused";
+      trace?.queried.push({ issuer: asked.name, label: asked.label, result });
       if (found === "unavailable") unavailable = true;
       else if ("claims" in found) {
         trace?.passed.push("signature", "claims");
@@ -212,7 +208,7 @@ export class RemoteVerification {
     digest: string,
     client: string,
   ): Promise<Vouched | TokenRefusal | "unavailable"> {
-    const { check, questions, timeout, observer } = asked;
+    const { check, questions, timeout, observer, staleFor = 0, yeses } = asked;
     const began = this.#clock.monotonic();
     const seconds = (): number => (this.#clock.monotonic() - began) / 1000;
     try {
@@ -221,7 +217,10 @@ export class RemoteVerification {
       );
       observer.answered(found !== undefined, seconds());
       const verdict = found === undefined ? INACTIVE : this.#read(found, asked);
-      this.#remember(verdict, digest, asked);
+      if (!("claims" in verdict)) yeses.delete(digest);
+      else if (staleFor > 0) {
+        yeses.set(digest, { claims: verdict.claims, ends: verdict.until + staleFor });
+      }
       return verdict;
     } catch (error) {
       observer.failed(remoteFailure(error), seconds());
@@ -231,14 +230,8 @@ export class RemoteVerification {
     }
   }
 
-  #remember(verdict: Vouched | TokenRefusal, digest: string, { staleFor, yeses }: Asked): void {
-    if (staleFor === 0) return;
-    if (!("claims" in verdict)) yeses.delete(digest);
-    else yeses.set(digest, { claims: verdict.claims, ends: verdict.until + staleFor });
-  }
-
   /** Returns an earlier yes, for a while in which the server is not asked; never beyond the end of the token. */
-  #standIn(digest: string, { staleFor, yeses, observer }: Asked): Vouched | undefined {
+  #standIn(digest: string, { staleFor = 0, yeses, observer }: Asked): Vouched | undefined {
     const known = staleFor === 0 ? undefined : yeses.get(digest);
     if (known === undefined) return undefined;
     const now = this.#clock.now();
@@ -258,17 +251,12 @@ export class RemoteVerification {
   }
 }
 
-function resultOf(found: Vouched | TokenRefusal | "unavailable"): QueriedServer["result"] {
-  if (found === "unavailable") return found;
-  return "claims" in found ? "accepted" : "refused";
-}
-
 function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
   const { issuer, audience, clockSkewMs, claims } = each;
   const check = tokenCheckOf(each);
   if (check === undefined) return undefined;
-  const { kind, label, opaqueOnly, timeout, cache, staleFor = 0 } = check;
   return {
+    ...check,
     name: issuer,
     skewMs: clockSkewMs,
     issuedAheadMs: clockSkewMs,
@@ -276,13 +264,8 @@ function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
     proof: each.proof,
     audiences: audience === undefined ? "any" : [audience].flat(),
     questions: new FairQuestions({ atOnce: AT_ONCE, most: 256, mostOfClient: 64 }),
-    label,
-    opaqueOnly,
     check: check.open(),
-    timeout,
-    cache,
-    staleFor,
     yeses: new LRUCache({ max: MOST_YESES }),
-    observer: observe(kind, issuer),
+    observer: observe(check.kind, issuer),
   };
 }

@@ -205,24 +205,15 @@ function checkOf<Kind extends TokenCheckName>(
 ): TokenCheck | undefined {
   if (settings === undefined) return undefined;
   const { label, opaqueOnly, ofCluster, hint, ...row } = BY_NAME[kind];
-  const { timeout, cache, staleFor, caFile, tokenFile } = settings;
+  const { caFile, tokenFile } = settings;
   const bounds = { connections: AT_ONCE, maxBytes: LARGEST_ANSWER };
   const open = (): RemoteTokenCheck => {
     const client = new RemoteClient({ caFile, tokenFile, ...bounds });
     return { ask: row.open(settings, client), close: () => client.close() };
   };
-  return {
-    kind,
-    label,
-    opaqueOnly,
-    ofCluster,
-    timeout,
-    cache,
-    ...(staleFor === undefined ? {} : { staleFor }),
-    ...(caFile === undefined ? {} : { caFile }),
-    open,
-    probe: (nothing) => remoteProbe({ url: row.url(settings), hint }, open, nothing),
-  };
+  const probe = (nothing: string): RemoteProbe =>
+    remoteProbe({ url: row.url(settings), hint }, open, nothing);
+  return { ...settings, kind, label, opaqueOnly, ofCluster, open, probe };
 }
 
 /** A kind of server that verifies tokens: one of the keys of an issuer in `tokens.trusted`. */

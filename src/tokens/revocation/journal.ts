@@ -1,13 +1,12 @@
-import { accessSync, closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ConfigError } from "../../core/config-problem.ts";
 import type { Log } from "../../core/log.ts";
 import { type Revocation, REVOCATION_FORMS, REVOCATION_KINDS } from "../../core/revocation.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
-import { readFailure } from "../../lib/files/regular-file.ts";
+import { readFailure, readRegularFileSync, UNLINKED } from "../../lib/files/regular-file.ts";
 import { replaceFile } from "../../lib/files/private-file.ts";
-import { formatSize } from "../../lib/text/duration.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { isName } from "./revocation-kinds.ts";
 
@@ -16,7 +15,6 @@ import { isName } from "./revocation-kinds.ts";
 /** Maximum size in bytes: about 600,000 revocations. */
 const LARGEST = 64 * 1024 ** 2;
 /** A symbolic link could redirect writes; opening a pipe would block forever. */
-const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const APPEND =
   constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
@@ -47,23 +45,12 @@ export function readJournal(path: string): JournalContent {
 
 function textOf(path: string): string {
   try {
-    const file = openSync(path, READ);
-    try {
-      const stats = fstatSync(file);
-      if (!stats.isFile()) throw refused(path, "is not a regular file");
-      if (stats.size > LARGEST) throw refused(path, `is larger than ${formatSize(LARGEST)}`);
-      return readFileSync(file, "utf8");
-    } finally {
-      closeSync(file);
-    }
+    return readRegularFileSync(path, LARGEST, UNLINKED).text;
   } catch (error) {
     const code = readFailure(error);
     if (code === "ENOENT") return "";
-    if (error instanceof ConfigError) throw error;
-    throw refused(
-      path,
-      code === "ELOOP" ? "is a symbolic link, which is not followed" : `cannot be read (${code})`,
-    );
+    if (code === "ELOOP") throw refused(path, "is a symbolic link, which is not followed");
+    throw refused(path, `cannot be read (${code})`);
   }
 }
 

@@ -5,14 +5,6 @@ import {
   type RevocationKindName,
 } from "../../core/revocation.ts";
 import type { IdentityClaims } from "../../core/request/identity.ts";
-import { isJsonObject } from "../../lib/text/strict-json.ts";
-import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
-
-/** An entry of the revocation file. It does not expire. */
-export type Listed = Omit<Revocation, "until">;
-
-/** Reports a problem at a position of the revocation file. */
-type Refuse = (path: YamlPath, of: "key" | "value", message: string) => void;
 
 /** All revocations of one kind. */
 export interface RevocationIndex {
@@ -24,13 +16,6 @@ export interface RevocationIndex {
   entries(): Iterable<Revocation>;
   /** Removes an entry whose tokens have expired. */
   remove(revocation: Revocation): void;
-}
-
-/** How the revocations of a kind are read and looked up. */
-interface RevocationKind {
-  /** Reads the value of the key in the revocation file. */
-  read(value: unknown, refuse: Refuse): Listed[];
-  index(): RevocationIndex;
 }
 
 const CONTROL = /\p{Cc}/u;
@@ -58,42 +43,25 @@ function issuedBefore({ issuedAt }: IdentityClaims, beforeMs: number): boolean {
   return issuedAt === undefined || issuedAt * 1000 < beforeMs;
 }
 
-/** Returns how the revocations of a kind are read and looked up. */
-export function revocationKind(kind: RevocationKindName): RevocationKind {
+/** Creates an index for the revocations of a kind. */
+export function revocationIndex(kind: RevocationKindName): RevocationIndex {
   const { named, dated } = REVOCATION_FORMS[kind];
-  if (named === undefined) return everythingBefore(kind);
-  return dated ? datedNames(kind, named) : tokenNames(kind, named);
-}
-
-/** All tokens with a name: single ones by their `jti` (RFC 7519 §4.1.7). */
-function tokenNames(kind: RevocationKindName, named: NamedTokens): RevocationKind {
-  return {
-    read(value, refuse) {
-      if (!Array.isArray(value)) {
-        refuse([], "value", `must be a list of ${named.plural}`);
-        return [];
-      }
-      return value.flatMap((name, place) => {
-        if (isName(name)) return [{ kind, name }];
-        refuse([place], "value", `must be the ${named.word} of a token, as text`);
-        return [];
-      });
-    },
-    index: () => new TokenNames(kind, named),
-  };
+  // All tokens that were issued before a time have one name.
+  if (named === undefined) return new DatedNames(() => "");
+  return dated ? new DatedNames(named.nameOf) : new TokenNames(kind, named.nameOf);
 }
 
 /** Represents an infinite time. Seconds fit into a small integer of V8; Infinity does not. */
 const NEVER = 0;
 
-/** Stores a number for each name. 100,000 take about 10 MB; as objects they would take twice as much. */
+/** All tokens with a name: single ones by their `jti` (RFC 7519 §4.1.7). Stores a number for each name. 100,000 take about 10 MB; as objects they would take twice as much. */
 class TokenNames implements RevocationIndex {
   readonly #kind: RevocationKindName;
   readonly #nameOf: NamedTokens["nameOf"];
   /** Seconds since the epoch, by name. */
   readonly #ends = new Map<string, number>();
 
-  constructor(kind: RevocationKindName, { nameOf }: NamedTokens) {
+  constructor(kind: RevocationKindName, nameOf: NamedTokens["nameOf"]) {
     this.#kind = kind;
     this.#nameOf = nameOf;
   }
@@ -126,35 +94,16 @@ class TokenNames implements RevocationIndex {
   }
 }
 
-/** The tokens with a name, such as a subject, that were issued before a time. */
-function datedNames(kind: RevocationKindName, named: NamedTokens): RevocationKind {
-  return {
-    read(value, refuse) {
-      if (!isJsonObject(value)) {
-        refuse([], "value", `must name ${named.plural}, each with a time`);
-        return [];
-      }
-      return Object.entries(value).flatMap(([name, written]): Listed[] => {
-        const before = timeFrom(written);
-        if (!isName(name)) refuse([name], "key", `must be the name of a ${named.word}`);
-        else if (before === undefined) refuse([name], "value", TIME_EXPECTED);
-        else return [{ kind, name, before }];
-        return [];
-      });
-    },
-    index: () => new DatedNames(named),
-  };
-}
-
 type DatedEntry = Revocation & { readonly before: number };
 
+/** The tokens with a name, such as a subject, that were issued before a time. */
 class DatedNames implements RevocationIndex {
   readonly #nameOf: NamedTokens["nameOf"];
   /** Revocations by name: one for the tokens of every issuer, and one for each single issuer. */
   readonly #entries = new Map<string, readonly DatedEntry[]>();
   #size = 0;
 
-  constructor({ nameOf }: Pick<NamedTokens, "nameOf">) {
+  constructor(nameOf: NamedTokens["nameOf"]) {
     this.#nameOf = nameOf;
   }
 
@@ -197,17 +146,4 @@ class DatedNames implements RevocationIndex {
     if (left.length === 0) this.#entries.delete(name);
     else this.#entries.set(name, left);
   }
-}
-
-/** All tokens that were issued before a time, by any issuer. */
-function everythingBefore(kind: RevocationKindName): RevocationKind {
-  return {
-    read(value, refuse) {
-      const before = timeFrom(value);
-      if (before !== undefined) return [{ kind, name: "", before }];
-      refuse([], "value", TIME_EXPECTED);
-      return [];
-    },
-    index: () => new DatedNames({ nameOf: () => "" }),
-  };
 }

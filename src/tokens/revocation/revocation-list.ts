@@ -5,7 +5,7 @@ import {
   type RevocationNews,
 } from "../../core/revocation.ts";
 import type { IdentityClaims } from "../../core/request/identity.ts";
-import { type RevocationIndex, revocationKind } from "./revocation-kinds.ts";
+import { type RevocationIndex, revocationIndex } from "./revocation-kinds.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 
 /** Maximum number of entries that one call of `forget` examines: about 2 ms at worst. */
@@ -15,9 +15,7 @@ const MOST_TOKENS = 250_000;
 
 /** Revocations by kind: those added one by one, or those of the file. */
 class Entries {
-  readonly #indexes: readonly RevocationIndex[] = REVOCATION_KINDS.map((name) =>
-    revocationKind(name).index(),
-  );
+  readonly #indexes: readonly RevocationIndex[] = REVOCATION_KINDS.map(revocationIndex);
 
   get size(): number {
     return this.#indexes.reduce((sum, index) => sum + index.size, 0);

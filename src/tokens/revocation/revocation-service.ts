@@ -6,6 +6,7 @@ import {
   REVOCATION_FORMS,
   REVOCATION_KEYS,
   REVOCATION_KINDS,
+  type RevocationKindName,
 } from "../../core/revocation.ts";
 import type { Reloaded } from "../../core/status.ts";
 import type { ShareRevocations } from "../../core/shared-parts.ts";
@@ -18,13 +19,19 @@ import { parsePositionedYaml, type YamlPath } from "../../lib/files/positioned-y
 import { type FollowedFile, followFile } from "../../lib/files/watched-file.ts";
 import { orList } from "../../lib/text/printable.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
-import { type Listed, revocationKind } from "./revocation-kinds.ts";
+import { isName, TIME_EXPECTED, timeFrom } from "./revocation-kinds.ts";
+
+/** An entry of the revocation file. It does not expire. */
+export type Listed = Omit<Revocation, "until">;
+
+/** Reports a problem at a position of the revocation file. */
+type Refuse = (path: YamlPath, of: "key" | "value", message: string) => void;
 
 /** The kinds by their key in the file. */
 const BY_KEY = new Map(
   REVOCATION_KINDS.flatMap((kind) => {
     const { fileKey } = REVOCATION_FORMS[kind];
-    return fileKey === undefined ? [] : [[fileKey, revocationKind(kind)] as const];
+    return fileKey === undefined ? [] : [[fileKey, kind] as const];
   }),
 );
 
@@ -36,7 +43,7 @@ const BY_KEY = new Map(
 export function readRevocationFile({ text, path: file }: FileContent): Listed[] {
   const yaml = parsePositionedYaml(text, file);
   const problems: ConfigProblem[] = [...yaml.problems];
-  const refuse = (path: YamlPath, of: "key" | "value", message: string): void => {
+  const refuse: Refuse = (path, of, message) => {
     problems.push({ file, ...yaml.positionOf(path, of), message });
   };
   const listed = yaml.value === undefined ? [] : readKeys(yaml.value, refuse);
@@ -44,10 +51,7 @@ export function readRevocationFile({ text, path: file }: FileContent): Listed[] 
   return listed;
 }
 
-function readKeys(
-  value: unknown,
-  refuse: (path: YamlPath, of: "key" | "value", message: string) => void,
-): Listed[] {
+function readKeys(value: unknown, refuse: Refuse): Listed[] {
   if (value === null) return [];
   if (!isJsonObject(value)) {
     refuse([], "value", `the file must hold ${orList(REVOCATION_KEYS)}`);
@@ -56,11 +60,44 @@ function readKeys(
   return Object.entries(value).flatMap(([key, written]) => {
     const kind = BY_KEY.get(key);
     if (kind !== undefined) {
-      return kind.read(written, (path, of, message) =>
+      return readListed(kind, written, (path, of, message) =>
         refuse([key, ...path], of, path.length === 0 ? `${key} ${message}` : message),
       );
     }
     refuse([key], "key", `this key is unknown; known are ${REVOCATION_KEYS.join(", ")}`);
+    return [];
+  });
+}
+
+/** Reads the value of a key in the revocation file: that of a kind. */
+function readListed(kind: RevocationKindName, value: unknown, refuse: Refuse): Listed[] {
+  const { named, dated } = REVOCATION_FORMS[kind];
+  if (named === undefined) {
+    const before = timeFrom(value);
+    if (before !== undefined) return [{ kind, name: "", before }];
+    refuse([], "value", TIME_EXPECTED);
+    return [];
+  }
+  if (dated) {
+    if (!isJsonObject(value)) {
+      refuse([], "value", `must name ${named.plural}, each with a time`);
+      return [];
+    }
+    return Object.entries(value).flatMap(([name, written]): Listed[] => {
+      const before = timeFrom(written);
+      if (!isName(name)) refuse([name], "key", `must be the name of a ${named.word}`);
+      else if (before === undefined) refuse([name], "value", TIME_EXPECTED);
+      else return [{ kind, name, before }];
+      return [];
+    });
+  }
+  if (!Array.isArray(value)) {
+    refuse([], "value", `must be a list of ${named.plural}`);
+    return [];
+  }
+  return value.flatMap((name, place) => {
+    if (isName(name)) return [{ kind, name }];
+    refuse([place], "value", `must be the ${named.word} of a token, as text`);
     return [];
   });
 }

@@ -137,17 +137,14 @@ export class KeySetServer {
 
   async #get(url: string, signal: AbortSignal): Promise<RemoteAnswer> {
     const accept = "application/jwk-set+json, application/json";
-    const headers = { accept, ...(await this.#authorization(url)) };
+    // The token is only for the configured server, never for another one that the discovery document names.
+    const isOwn = new URL(url).origin === new URL(this.#address.url ?? this.#issuer).origin;
+    const token = isOwn ? await this.#token?.() : undefined;
+    const authorization = token === undefined ? {} : { authorization: `Bearer ${token.trim()}` };
+    const headers = { accept, ...authorization };
     const answer = await this.#client.ask({ method: "GET", url, headers }, signal);
     if (answer.status !== 200) throw new RemoteError(`status ${answer.status}`);
     return answer;
-  }
-
-  /** Sends the token only to the configured server, never to another one that the discovery document names. */
-  async #authorization(url: string): Promise<Record<string, string>> {
-    const configured = new URL(this.#address.url ?? this.#issuer).origin;
-    if (this.#token === undefined || new URL(url).origin !== configured) return {};
-    return { authorization: `Bearer ${(await this.#token()).trim()}` };
   }
 }
 

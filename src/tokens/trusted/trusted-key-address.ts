@@ -1,5 +1,4 @@
 import { hash, randomBytes } from "node:crypto";
-import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { LRUCache } from "lru-cache";
 import type { Log } from "../../core/log.ts";
 import type { IssuerState } from "../../core/status.ts";
@@ -10,75 +9,31 @@ import { discoveryUrl, KeySetServer } from "./key-set-server.ts";
 import { Outage } from "../../lib/outage.ts";
 import type { KeySetAddress, TrustedIssuer, TrustedKeysContext } from "./trusted-keys.ts";
 import { replaceFile } from "../../lib/files/private-file.ts";
+import { readRegularFileSync, UNLINKED } from "../../lib/files/regular-file.ts";
 import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 
-const MOST = 1_000;
-/** Longer ids are not remembered, since clients choose them. */
-const LONGEST = 256;
+/** The most key ids that were not found. Longer ones are not remembered, since clients choose them. */
+const MOST_ABSENT = 1_000;
+const LONGEST_ABSENT = 256;
+/** The longest time for which one rests, in milliseconds. */
 const LONGEST_REST_MS = 300_000;
 
-/** Key ids that were not found. Each is looked up less and less often. */
-class AbsentKids {
-  readonly #firstRestMs: number;
-  readonly #absent = new LRUCache<string, { readonly restMs: number; readonly until: number }>({
-    max: MOST,
-  });
-
-  /**
-   * @param firstRestMs how long an id rests after it was not found once, in milliseconds. Doubles each time, up to five
-   * minutes.
-   */
-  constructor(firstRestMs: number) {
-    this.#firstRestMs = firstRestMs;
-  }
-
-  /** Reports whether an id still rests. @param now monotonic, milliseconds. */
-  rests(kid: string, now: number): boolean {
-    const known = this.#absent.get(kid);
-    return known !== undefined && now < known.until;
-  }
-
-  /** Records that an id was not found. */
-  add(kid: string, now: number): void {
-    if (kid.length > LONGEST) return;
-    const before = this.#absent.get(kid)?.restMs;
-    const restMs = before === undefined ? this.#firstRestMs : Math.min(before * 2, LONGEST_REST_MS);
-    this.#absent.set(kid, { restMs, until: now + restMs });
-  }
-
-  clear(): void {
-    this.#absent.clear();
-  }
-}
-
 /** The times of fetching keys, in milliseconds. */
-interface FetchTiming {
+export const TIMING = {
   /**
    * How long keys are fresh after a fetch: the bounds for the lifetime that the server states, and the default if it
    * states none.
    */
-  readonly life: { readonly min: number; readonly usual: number; readonly max: number };
-  /** Delay after the first failure. Doubles with each further failure, up to `lastRetry`. */
-  readonly firstRetry: number;
-  readonly lastRetry: number;
-  /** Minimum time between two fetches that tokens cause. */
-  readonly onDemand: number;
-}
-
-export const TIMING: FetchTiming = {
   life: { min: 60_000, usual: 600_000, max: 3_600_000 },
+  /** Delay after the first failure. Doubles with each further failure, up to `lastRetry`. */
   firstRetry: 1_000,
   lastRetry: 60_000,
+  /** Minimum time between two fetches that tokens cause. */
   onDemand: 5_000,
 };
 
 /** Default time for which the last good keys stay in use after their lifetime while fetches fail. */
 const STALE_FOR_MS = 86_400_000;
-
-/** Returns the lifetime of keys, given the lifetime that their server states; undefined if it states none. */
-function lifeOf(said: number | undefined, { life }: FetchTiming): number {
-  return said === undefined ? life.usual : Math.min(Math.max(said, life.min), life.max);
-}
 
 /**
  * Returns the delay until the next fetch: nine tenths of the lifetime, minus up to a tenth of that at random. So
@@ -92,7 +47,7 @@ function prefetchAfter(lifeMs: number): number {
  * Returns the delay until the next attempt after consecutive failures: a random part of the backoff, from half of it to
  * all of it, for the same reason.
  */
-function retryAfter(failures: number, { firstRetry, lastRetry }: FetchTiming): number {
+function retryAfter(failures: number, { firstRetry, lastRetry }: typeof TIMING): number {
   return Math.min(firstRetry * 2 ** (failures - 1), lastRetry) * (1 - 0.5 * Math.random());
 }
 
@@ -113,8 +68,6 @@ interface CopyOwner {
 }
 
 const LARGEST = 524_288;
-/** A symbolic link could point to another file, and opening a pipe would block forever. */
-const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 /** How far the time of a copy may be ahead of our clock, in milliseconds. */
 const AHEAD_MS = 60_000;
 
@@ -145,36 +98,15 @@ function readCopy(path: string, owner: CopyOwner, nowMs: number): KeySetCopy | u
 }
 
 function privateText(path: string): string | undefined {
-  let file: number;
   try {
-    file = openSync(path, READ);
+    const { stats, text } = readRegularFileSync(path, LARGEST, UNLINKED);
+    const own = process.getuid?.();
+    if (own === undefined || (stats.uid === own && (stats.mode & 0o022) === 0)) return text;
   } catch (error) {
     if (systemCode(error) === "ENOENT") return undefined;
     throw error;
   }
-  try {
-    const stats = fstatSync(file);
-    if (!stats.isFile()) throw new Error("it is not a regular file");
-    if (stats.size > LARGEST) throw new Error(`it is larger than ${LARGEST} bytes`);
-    const own = process.getuid?.();
-    if (own !== undefined && (stats.uid !== own || (stats.mode & 0o022) !== 0)) {
-      throw new Error("others can write to it");
-    }
-    return readFileSync(file, "utf8");
-  } finally {
-    closeSync(file);
-  }
-}
-
-/**
- * Replaces the copy atomically, with mode 0600. Rejects with the system's error; the old copy is unchanged then.
- * Several threads may do so at the same time.
- */
-async function writeCopy(path: string, owner: CopyOwner, copy: KeySetCopy): Promise<void> {
-  const draft = `${path}.${randomBytes(6).toString("hex")}.new`;
-  const { text: keys, fetchedAt, lifeMs } = copy;
-  const content = `${JSON.stringify({ ...owner, fetchedAt, lifeMs, keys })}\n`;
-  await replaceFile(path, draft, content);
+  throw new Error("others can write to it");
 }
 
 export function logLoaded(issuer: string, { keys, ignored }: JwkSet, log: Log): void {
@@ -208,7 +140,10 @@ export class TrustedKeyAddress implements KeySource {
   readonly #owner: CopyOwner;
   readonly #closing = new AbortController();
   readonly #outage: Outage;
-  readonly #absent: AbsentKids;
+  /** Key ids that were not found. Each rests for `onDemand`, then twice as long each time. Monotonic, in milliseconds. */
+  readonly #absent = new LRUCache<string, { readonly restMs: number; readonly until: number }>({
+    max: MOST_ABSENT,
+  });
   #known: JwkSet | undefined;
   #knownText: string | undefined;
   #fetched: Fetched | undefined;
@@ -234,7 +169,6 @@ export class TrustedKeyAddress implements KeySource {
     this.#server = new KeySetServer(issuer, address);
     this.#owner = { issuer, source: address.url ?? discoveryUrl(issuer) };
     this.#outage = new Outage(context.clock);
-    this.#absent = new AbsentKids(timing.onDemand);
     this.#takeCopy();
     void this.#fetchNow();
   }
@@ -258,7 +192,8 @@ export class TrustedKeyAddress implements KeySource {
 
   async refresh(kid?: string): Promise<void> {
     const now = this.#context.clock.monotonic();
-    if (this.#known !== undefined && kid !== undefined && this.#absent.rests(kid, now)) return;
+    const absent = kid === undefined ? undefined : this.#absent.get(kid);
+    if (this.#known !== undefined && absent !== undefined && now < absent.until) return;
     if (this.#fetching === undefined) {
       if (now - this.#demanded < this.#timing.onDemand) return;
       this.#demanded = now;
@@ -267,9 +202,11 @@ export class TrustedKeyAddress implements KeySource {
     this.#waiting += 1;
     await this.#fetchNow();
     this.#waiting -= 1;
-    if (kid !== undefined && !this.#known?.keys.some((key) => key.kid === kid)) {
-      this.#absent.add(kid, now);
-    }
+    if (kid === undefined || kid.length > LONGEST_ABSENT) return;
+    if (this.#known?.keys.some((key) => key.kid === kid) === true) return;
+    const before = this.#absent.get(kid);
+    const restMs = before ? Math.min(before.restMs * 2, LONGEST_REST_MS) : this.#timing.onDemand;
+    this.#absent.set(kid, { restMs, until: now + restMs });
   }
 
   close(): void {
@@ -300,43 +237,39 @@ export class TrustedKeyAddress implements KeySource {
   /** @returns the milliseconds until the next fetch. */
   async #fetchOnce(): Promise<number> {
     const { signal } = this.#closing;
+    const { clock, log } = this.#context;
+    const { issuer } = this.#trusted;
     try {
       const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
-      const { text, lifeMs: said } = await this.#server.fetch(limited);
+      const { min, usual, max } = this.#timing.life;
+      const { text, lifeMs: said = usual } = await this.#server.fetch(limited);
       if (signal.aborted) return 0;
-      const lifeMs = lifeOf(said, this.#timing);
-      const fetched = { text, lifeMs, fetchedAt: this.#context.clock.now() };
+      const lifeMs = Math.min(Math.max(said, min), max);
+      const fetched = { text, lifeMs, fetchedAt: clock.now() };
       this.#accept(fetched);
       this.#keepCopy(fetched);
       this.#counts.succeeded += 1;
-      this.#logRecovery();
+      const ended = this.#outage.succeeded();
+      if (ended !== undefined) {
+        const { attempts } = ended;
+        log.info("the keys of a trusted issuer can be fetched again", { issuer, attempts });
+      }
       return prefetchAfter(lifeMs);
     } catch (error) {
       if (signal.aborted) return 0;
       this.#counts.failed += 1;
-      this.#logFailure(remoteFailure(error));
+      const outage = this.#outage.failed();
+      if (outage !== undefined) {
+        const { attempts } = outage;
+        const fields = {
+          issuer,
+          reason: remoteFailure(error),
+          keys: this.#known?.keys.length ?? 0,
+        };
+        log.warn("the keys of a trusted issuer could not be fetched", { ...fields, attempts });
+      }
       return retryAfter(this.#outage.failures, this.#timing);
     }
-  }
-
-  #logFailure(reason: string): void {
-    const outage = this.#outage.failed();
-    if (outage === undefined) return;
-    const { attempts } = outage;
-    const keys = this.#known?.keys.length ?? 0;
-    this.#context.log.warn("the keys of a trusted issuer could not be fetched", {
-      issuer: this.#trusted.issuer,
-      reason,
-      keys,
-      attempts,
-    });
-  }
-
-  #logRecovery(): void {
-    const ended = this.#outage.succeeded();
-    if (ended === undefined) return;
-    const fields = { issuer: this.#trusted.issuer, attempts: ended.attempts };
-    this.#context.log.info("the keys of a trusted issuer can be fetched again", fields);
   }
 
   /** @throws an `Error` if the response is not a key set. */
@@ -387,24 +320,23 @@ export class TrustedKeyAddress implements KeySource {
       if (now >= copy.fetchedAt + lifeMs + (this.#address.staleFor ?? STALE_FOR_MS)) return;
       this.#accept({ ...copy, lifeMs });
     } catch (error) {
-      this.#tellOfCopy("read", cacheFile, error);
+      const { issuer } = this.#owner;
+      const fields = { issuer, file: cacheFile, reason: codeOrMessage(error) };
+      this.#context.log.warn("the copy of the keys of a trusted issuer cannot be read", fields);
     }
   }
 
   #keepCopy(copy: KeySetCopy): void {
     const { cacheFile } = this.#address;
     if (cacheFile === undefined || this.#context.keepsCopies !== true) return;
-    writeCopy(cacheFile, this.#owner, copy).catch((error: unknown) =>
-      this.#tellOfCopy("written", cacheFile, error),
-    );
-  }
-
-  #tellOfCopy(what: "read" | "written", file: string, error: unknown): void {
-    const { issuer } = this.#trusted;
-    const fields = { issuer, file, reason: codeOrMessage(error) };
-    const { log } = this.#context;
-    if (what === "read")
-      log.warn("the copy of the keys of a trusted issuer cannot be read", fields);
-    else log.warn("the copy of the keys of a trusted issuer cannot be written", fields);
+    const { text: keys, fetchedAt, lifeMs } = copy;
+    const content = `${JSON.stringify({ ...this.#owner, fetchedAt, lifeMs, keys })}\n`;
+    // Several threads may do so at the same time.
+    const draft = `${cacheFile}.${randomBytes(6).toString("hex")}.new`;
+    replaceFile(cacheFile, draft, content).catch((error: unknown) => {
+      const { issuer } = this.#owner;
+      const fields = { issuer, file: cacheFile, reason: codeOrMessage(error) };
+      this.#context.log.warn("the copy of the keys of a trusted issuer cannot be written", fields);
+    });
   }
 }

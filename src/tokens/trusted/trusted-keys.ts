@@ -24,15 +24,6 @@ import type { AsymmetricAlgorithm } from "../keys/algorithms.ts";
 /** The content of a JWK Set file as plain data for other threads. */
 type TrustedKeyContent = Pick<FileContent, "path" | "text" | "fingerprint">;
 
-/** Reads a JWK Set file. @throws ConfigError if it cannot be read. */
-function readTrustedKeyFile(path: string): TrustedKeyContent {
-  try {
-    return readRegularFileSync(path);
-  } catch (error) {
-    throw new ConfigError([{ file: path, message: unreadable(readFailure(error)) }]);
-  }
-}
-
 /** Says that a JWK Set file cannot be read. */
 export function unreadable(why: string): string {
   return `the file cannot be read: ${why}`;
@@ -46,7 +37,8 @@ export function unreadable(why: string): string {
 function openTrustedKeyFile(
   content: TrustedKeyContent,
   { issuer, algorithms }: TrustedIssuer,
-  { clock, log, changed, reloaded }: TrustedKeysContext,
+  { clock, log, changed }: TrustedKeysContext,
+  state: KeyFileState | undefined,
 ): KeySource {
   const { path: file } = content;
   const broken = (error: unknown, content?: FileContent): void => {
@@ -57,7 +49,7 @@ function openTrustedKeyFile(
       ...(content && placeOfFault(content)),
       reason,
     });
-    reloaded?.([`${file}: the keys cannot be used: ${reason}`]);
+    state?.reloaded([`${file}: the keys cannot be used: ${reason}`]);
   };
   let known = readTrustedKeys(content, algorithms);
   let readAt: number;
@@ -72,7 +64,7 @@ function openTrustedKeyFile(
         return;
       }
       loaded();
-      reloaded?.([]);
+      state?.reloaded([]);
       if (known.fingerprint !== before.fingerprint) changed();
     },
     onUnreadable: broken,
@@ -87,7 +79,10 @@ function openTrustedKeyFile(
     current: () => known.keys,
     readAt: () => readAt,
     refresh: () => Promise.resolve(),
-    close: () => followed.close(),
+    close() {
+      followed.close();
+      state?.removed();
+    },
   };
 }
 
@@ -161,7 +156,6 @@ export interface TrustedKeysContext {
   readonly log: Log;
   /** Called when the keys have changed. */
   readonly changed: () => void;
-  readonly reloaded?: Reloaded | undefined;
   /** Whether copies of fetched keys are written; they are read in any case. Default: no. */
   readonly keepsCopies?: boolean | undefined;
 }
@@ -238,13 +232,9 @@ interface KeyFileState {
   removed(): void;
 }
 
-interface TrustedKeysOptions {
-  readonly clock: Clock;
-  readonly log: Log;
+interface TrustedKeysOptions extends Pick<TrustedKeysContext, "clock" | "log" | "keepsCopies"> {
   /** Creates the observer of another file. */
   readonly stateOf?: () => KeyFileState;
-  /** Whether copies of fetched keys are written. */
-  readonly keepsCopies?: boolean | undefined;
   /** Called with the states of all issuers when their keys or the issuers themselves have changed. */
   readonly issuersChanged?: ((states: readonly IssuerState[]) => void) | undefined;
 }
@@ -355,16 +345,12 @@ export class TrustedKeys {
     if (!("file" in jwks)) {
       return new TrustedKeyAddress(jwks, trusted, { clock, log, changed, keepsCopies });
     }
-    const content = files?.get(jwks.file) ?? readTrustedKeyFile(jwks.file);
-    const state = stateOf?.();
-    const reloaded = state?.reloaded;
-    const source = openTrustedKeyFile(content, trusted, { clock, log, changed, reloaded });
-    return {
-      ...source,
-      close() {
-        source.close();
-        state?.removed();
-      },
-    };
+    let content = files?.get(jwks.file);
+    try {
+      content ??= readRegularFileSync(jwks.file);
+    } catch (error) {
+      throw new ConfigError([{ file: jwks.file, message: unreadable(readFailure(error)) }]);
+    }
+    return openTrustedKeyFile(content, trusted, { clock, log, changed }, stateOf?.());
   }
 }

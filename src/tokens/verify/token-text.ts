@@ -45,7 +45,20 @@ export function readToken(
   const payload = jsonOf(bytes[1]);
   if (header === undefined) return malformed("the header is not a JSON object with unique names");
   if (payload === undefined) return malformed("the payload is not a JSON object with unique names");
-  return readHeader(header, payload, types);
+  const extension = EXTENSIONS.find((name) => name in header);
+  if (extension !== undefined) {
+    return malformed(`the header has "${extension}", which is not supported`);
+  }
+  const { alg, kid, typ } = header;
+  if (typeof alg !== "string") return malformed('the header has no "alg"');
+  if (kid !== undefined && typeof kid !== "string") return malformed('"kid" is not a string');
+  const type = typeof typ === "string" ? typeName(typ) : undefined;
+  if (typ !== undefined && !(isAccessToken(type) || (type !== undefined && types.includes(type)))) {
+    return malformed(NO_ACCESS_TOKEN);
+  }
+  if (isSigningAlgorithm(alg)) return { algorithm: alg, kid, type, payload };
+  const detail = '"alg" is not a supported signature algorithm';
+  return { step: "form", reason: "algorithm", detail };
 }
 
 /** Reports whether a token does not have the form of a JWS, three parts joined by dots. */
@@ -65,27 +78,6 @@ export function readableParts(token: string): {
     .split(".", 2)
     .map((part) => jsonOf(Buffer.from(part, "base64url")));
   return { header, claims };
-}
-
-function readHeader(
-  header: Record<string, unknown>,
-  payload: Record<string, unknown>,
-  types: readonly string[],
-): UnverifiedToken | TokenRefusal {
-  const extension = EXTENSIONS.find((name) => name in header);
-  if (extension !== undefined) {
-    return malformed(`the header has "${extension}", which is not supported`);
-  }
-  const { alg, kid, typ } = header;
-  if (typeof alg !== "string") return malformed('the header has no "alg"');
-  if (kid !== undefined && typeof kid !== "string") return malformed('"kid" is not a string');
-  const type = typeof typ === "string" ? typeName(typ) : undefined;
-  if (typ !== undefined && !(isAccessToken(type) || (type !== undefined && types.includes(type)))) {
-    return malformed(NO_ACCESS_TOKEN);
-  }
-  if (isSigningAlgorithm(alg)) return { algorithm: alg, kid, type, payload };
-  const detail = '"alg" is not a supported signature algorithm';
-  return { step: "form", reason: "algorithm", detail };
 }
 
 const NO_ACCESS_TOKEN = '"typ" is not the type of an access token';

@@ -16,7 +16,7 @@ export class VerifiedToken {
   /** The caller, who must give a proof if the token is bound. */
   readonly caller: Identity | BoundToken;
   /** The current version of the key; undefined if another server has vouched for the token. */
-  #key: VerificationKey | undefined;
+  key: VerificationKey | undefined;
   /**
    * When the token must be checked again, in milliseconds since the epoch: at its own expiry or that of its key,
    * whichever is earlier.
@@ -40,12 +40,8 @@ export class VerifiedToken {
     const caller = mintIdentity(claims);
     this.caller = bound ? new BoundToken(claims, bound, digest, caller) : caller;
     this.claims = bound ? claims : caller;
-    this.#key = key;
+    this.key = key;
     this.until = Math.min(acceptedUntil, key?.until ?? Infinity, until);
-  }
-
-  get key(): VerificationKey | undefined {
-    return this.#key;
   }
 
   /** The caller, unless the token is revoked. */
@@ -61,7 +57,7 @@ export class VerifiedToken {
 
   /** Updates the key, whose expiry may have changed. */
   goOnWith(key: VerificationKey): void {
-    this.#key = key;
+    this.key = key;
     this.until = Math.min(this.claims.acceptedUntil, key.until ?? Infinity);
   }
 }

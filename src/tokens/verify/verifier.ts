@@ -25,19 +25,7 @@ import { SingleFlight } from "../../lib/async/single-flight.ts";
 import { readClaims } from "./claims.ts";
 import { type KeySource, selectKey, type VerificationKey } from "../keys/key-set.ts";
 import { isOpaque, readToken, typeFault, type UnverifiedToken } from "./token-text.ts";
-import { isSignedWith } from "./signature.ts";
-
-interface VerificationOptions {
-  readonly issuers: ReadonlyMap<string, KnownIssuer>;
-  /** Verifies tokens by other servers, if some are configured. */
-  readonly remote: RemoteVerification | undefined;
-  readonly needed: NeededClaims | undefined;
-  readonly revocations: RevocationList;
-  readonly clock: Clock;
-  readonly budget: LoopBudget;
-  /** Called with each verified token. */
-  readonly verified: (digest: string, token: VerifiedToken) => void;
-}
+import { isSignedWith } from "../keys/algorithms.ts";
 
 /** A token that is not cached. */
 interface NewToken {
@@ -70,125 +58,6 @@ const REMOTE_STEPS: readonly TokenStep[] = ["form", "issuer", "key", "signature"
 
 const UNKNOWN_ISSUER: TokenRefusal = { step: "issuer", reason: "issuer" };
 const WRONG_SIGNATURE: TokenRefusal = { step: "signature", reason: "signature" };
-
-/** Verifies tokens that are not cached, step by step. */
-class Verification {
-  readonly #options: VerificationOptions;
-  readonly #share: LoopBudget;
-  /** Every `typ` that some issuer may use. */
-  readonly #types: readonly string[];
-  #underWay = new SingleFlight<UnprovenVerdict>();
-  /** Tokens refused for their signature. If one is sent again, its signature is not checked again. */
-  #forged = newForged();
-
-  constructor(options: VerificationOptions) {
-    this.#options = options;
-    this.#share = options.budget;
-    this.#types = [...options.issuers.values()].flatMap(({ types }) => types ?? []);
-  }
-
-  /** The keys have changed: what was found with the former ones no longer counts. */
-  forget(): void {
-    this.#underWay = new SingleFlight();
-    this.#forged = newForged();
-  }
-
-  /**
-   * Checks a token. The signature comes last, because it costs more than all the rest.
-   * @throws or rejects with GateError `keys_unusable` if it cannot decide.
-   */
-  check(given: NewToken): UnprovenVerdict | Promise<UnprovenVerdict> {
-    const { token, digest, notes } = given;
-    const { issuers, remote, clock, needed } = this.#options;
-    if (this.#forged.has(digest)) {
-      if (notes !== undefined) notes.tokenCache = "forged";
-      notes?.trace?.passed.push(...LOCAL_STEPS.slice(0, -1));
-      return WRONG_SIGNATURE;
-    }
-    const read = readToken(token, this.#types);
-    if ("reason" in read) {
-      // Of tokens that cannot be read, only opaque ones are sent to another server: a misspelled JWT may be one of
-      // ours.
-      const opaque = isOpaque(token) && remote?.takes(true) === true;
-      return opaque ? this.#query(given, remote, true) : read;
-    }
-    const { iss } = read.payload;
-    const issuer = typeof iss === "string" ? issuers.get(iss) : undefined;
-    if (issuer === undefined && remote?.takes(false) === true) {
-      return this.#query(given, remote, false);
-    }
-    notes?.trace?.passed.push("form");
-    if (issuer === undefined) return UNKNOWN_ISSUER;
-    notes?.trace?.passed.push("issuer");
-    const misused = typeFault(read, issuer.types);
-    if (misused !== undefined) return { ...misused, expected: issuer };
-    const claims = readClaims(read.payload, issuer.name, issuer, clock.now(), needed);
-    if (typeof claims === "string") return { step: "claims", reason: claims, expected: issuer };
-    notes?.trace?.passed.push("claims");
-    return this.#findKey({ ...given, read, issuer, claims });
-  }
-
-  #findKey(unverified: Unverified): UnprovenVerdict | Promise<UnprovenVerdict> {
-    const key = keyOf(unverified.issuer.keys, unverified.read);
-    if (key === "algorithm") return { step: "key", reason: key };
-    const found = key !== "unknown_key" && key !== undefined;
-    if (found && this.#share.canRunNow) {
-      return this.#share.runNow(() => this.#prove(unverified, key));
-    }
-    return this.#once(unverified, () => this.#proveLater(unverified, !found));
-  }
-
-  /** Queries other servers about a token. */
-  #query(given: NewToken, remote: RemoteVerification, opaque: boolean): Promise<UnprovenVerdict> {
-    const { token, digest, notes } = given;
-    return this.#once(given, async () => {
-      const found = await remote.verify(token, { digest, opaque, notes });
-      if ("reason" in found) return found;
-      return this.#verified(given, new VerifiedToken(found.claims, digest, undefined, found.until));
-    });
-  }
-
-  /** Runs a verification, or joins the one under way for the same token, which would leave no trace. */
-  #once(
-    { digest, notes }: NewToken,
-    work: () => Promise<UnprovenVerdict>,
-  ): Promise<UnprovenVerdict> {
-    return notes?.trace === undefined ? this.#underWay.run(digest, work) : work();
-  }
-
-  /** Waits for its turn, and uses the keys as they are then. Fetches new keys first if no key was found. */
-  async #proveLater(unverified: Unverified, refresh: boolean): Promise<UnprovenVerdict> {
-    const { issuer, read } = unverified;
-    if (refresh) await issuer.keys.refresh(read.kid);
-    return this.#share.enqueue(() => {
-      const key = keyOf(issuer.keys, read);
-      if (key === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
-      return typeof key === "string" ? { step: "key", reason: key } : this.#prove(unverified, key);
-    });
-  }
-
-  #prove(unverified: Unverified, key: VerificationKey): UnprovenVerdict {
-    const { token, digest, notes, read, issuer, claims } = unverified;
-    notes?.trace?.passed.push("key");
-    if (!isSignedWith(token, key.key, read.algorithm)) {
-      this.#forged.set(digest, true);
-      return WRONG_SIGNATURE;
-    }
-    // It may have expired while the keys were fetched.
-    if (this.#options.clock.now() >= claims.acceptedUntil) {
-      return { step: "claims", reason: "expired", expected: issuer };
-    }
-    notes?.trace?.passed.push("signature");
-    return this.#verified(unverified, new VerifiedToken(claims, digest, key));
-  }
-
-  #verified({ digest, notes }: NewToken, known: VerifiedToken): UnprovenVerdict {
-    this.#options.verified(digest, known);
-    const verdict = known.verdict(this.#options.revocations);
-    if (!("reason" in verdict)) notes?.trace?.passed.push("revocation");
-    return verdict;
-  }
-}
 
 /** Finds the key that a token names among the keys of its issuer; undefined as long as no keys could be loaded. */
 function keyOf(
@@ -243,7 +112,12 @@ export class TokenVerifier {
   readonly #verified: LRUCache<string, VerifiedToken>;
   /** The last token of each connection. If the next request carries the same token, it need not be hashed (0.9 µs). */
   #last = new WeakMap<object, LastToken>();
-  readonly #verification: Verification;
+  readonly #budget: LoopBudget;
+  /** Every `typ` that some issuer may use. */
+  readonly #types: readonly string[];
+  #underWay = new SingleFlight<UnprovenVerdict>();
+  /** Tokens refused for their signature. If one is sent again, its signature is not checked again. */
+  #forged = newForged();
   readonly #remote: RemoteVerification | undefined;
   readonly #revocations: RevocationList;
   /** Undefined if no issuer may bind tokens. */
@@ -267,6 +141,8 @@ export class TokenVerifier {
     });
     this.#issuers = knownIssuers(options, { clock, log, changed: () => this.#keysChanged() });
     const budget = new LoopBudget(clock, SIGNATURES_MS);
+    this.#budget = budget;
+    this.#types = [...this.#issuers.values()].flatMap(({ types }) => types ?? []);
     const rules = [...this.#issuers.values(), ...issuers].map(({ proof }) => proof ?? "refuse");
     if (rules.some((rule) => rule !== "refuse")) {
       const { keys, usedProofs: used, rememberProof: remember } = options;
@@ -276,15 +152,6 @@ export class TokenVerifier {
     if (issuers.length > 0 && observe !== undefined) {
       this.#remote = new RemoteVerification({ issuers, needed, clock, observe });
     }
-    this.#verification = new Verification({
-      issuers: this.#issuers,
-      remote: this.#remote,
-      needed,
-      revocations,
-      clock,
-      budget,
-      verified: (digest, token) => void this.#verified.set(digest, token),
-    });
     // The last token of a connection is used without a lookup, so each must be looked up once more.
     this.#stopListening = revocations.onChange(() => (this.#last = new WeakMap()));
   }
@@ -321,7 +188,7 @@ export class TokenVerifier {
       if (clock.now() < known.until) return this.#recall(token, known, connection, notes);
       this.#verified.delete(digest); // the token has expired, or its key has
     }
-    return this.#verification.check({ token, digest, notes });
+    return this.#check({ token, digest, notes });
   }
 
   /** Stops watching and fetching trusted keys. */
@@ -334,7 +201,9 @@ export class TokenVerifier {
   #keysChanged(): void {
     keepProven(this.#verified, (name) => this.#issuers.get(name)?.keys.current());
     this.#last = new WeakMap();
-    this.#verification.forget();
+    // What was found with the former keys no longer counts.
+    this.#underWay = new SingleFlight();
+    this.#forged = newForged();
     this.#options.keysChanged?.();
   }
 
@@ -351,6 +220,103 @@ export class TokenVerifier {
       this.#last.set(connection, { token, verified: known });
     }
     if (notes?.trace !== undefined) traceCached(notes.trace, known, accepted);
+    return verdict;
+  }
+
+  /**
+   * Checks a token. The signature comes last, because it costs more than all the rest.
+   * @throws or rejects with GateError `keys_unusable` if it cannot decide.
+   */
+  #check(given: NewToken): UnprovenVerdict | Promise<UnprovenVerdict> {
+    const { token, digest, notes } = given;
+    const { clock, needed } = this.#options;
+    const remote = this.#remote;
+    if (this.#forged.has(digest)) {
+      if (notes !== undefined) notes.tokenCache = "forged";
+      notes?.trace?.passed.push(...LOCAL_STEPS.slice(0, -1));
+      return WRONG_SIGNATURE;
+    }
+    const read = readToken(token, this.#types);
+    if ("reason" in read) {
+      // Of tokens that cannot be read, only opaque ones are sent to another server: a misspelled JWT may be one of
+      // ours.
+      const opaque = isOpaque(token) && remote?.takes(true) === true;
+      return opaque ? this.#query(given, remote, true) : read;
+    }
+    const { iss } = read.payload;
+    const issuer = typeof iss === "string" ? this.#issuers.get(iss) : undefined;
+    if (issuer === undefined && remote?.takes(false) === true) {
+      return this.#query(given, remote, false);
+    }
+    notes?.trace?.passed.push("form");
+    if (issuer === undefined) return UNKNOWN_ISSUER;
+    notes?.trace?.passed.push("issuer");
+    const misused = typeFault(read, issuer.types);
+    if (misused !== undefined) return { ...misused, expected: issuer };
+    const claims = readClaims(read.payload, issuer.name, issuer, clock.now(), needed);
+    if (typeof claims === "string") return { step: "claims", reason: claims, expected: issuer };
+    notes?.trace?.passed.push("claims");
+    return this.#findKey({ ...given, read, issuer, claims });
+  }
+
+  #findKey(unverified: Unverified): UnprovenVerdict | Promise<UnprovenVerdict> {
+    const key = keyOf(unverified.issuer.keys, unverified.read);
+    if (key === "algorithm") return { step: "key", reason: key };
+    const found = key !== "unknown_key" && key !== undefined;
+    if (found && this.#budget.canRunNow) {
+      return this.#budget.runNow(() => this.#prove(unverified, key));
+    }
+    return this.#once(unverified, () => this.#proveLater(unverified, !found));
+  }
+
+  /** Queries other servers about a token. */
+  #query(given: NewToken, remote: RemoteVerification, opaque: boolean): Promise<UnprovenVerdict> {
+    const { token, digest, notes } = given;
+    return this.#once(given, async () => {
+      const found = await remote.verify(token, { digest, opaque, notes });
+      if ("reason" in found) return found;
+      return this.#accept(given, new VerifiedToken(found.claims, digest, undefined, found.until));
+    });
+  }
+
+  /** Runs a verification, or joins the one under way for the same token, which would leave no trace. */
+  #once(
+    { digest, notes }: NewToken,
+    work: () => Promise<UnprovenVerdict>,
+  ): Promise<UnprovenVerdict> {
+    return notes?.trace === undefined ? this.#underWay.run(digest, work) : work();
+  }
+
+  /** Waits for its turn, and uses the keys as they are then. Fetches new keys first if no key was found. */
+  async #proveLater(unverified: Unverified, refresh: boolean): Promise<UnprovenVerdict> {
+    const { issuer, read } = unverified;
+    if (refresh) await issuer.keys.refresh(read.kid);
+    return this.#budget.enqueue(() => {
+      const key = keyOf(issuer.keys, read);
+      if (key === undefined) throw new GateError("keys_unusable", { retryAfter: 5 });
+      return typeof key === "string" ? { step: "key", reason: key } : this.#prove(unverified, key);
+    });
+  }
+
+  #prove(unverified: Unverified, key: VerificationKey): UnprovenVerdict {
+    const { token, digest, notes, read, issuer, claims } = unverified;
+    notes?.trace?.passed.push("key");
+    if (!isSignedWith(token, key.key, read.algorithm)) {
+      this.#forged.set(digest, true);
+      return WRONG_SIGNATURE;
+    }
+    // It may have expired while the keys were fetched.
+    if (this.#options.clock.now() >= claims.acceptedUntil) {
+      return { step: "claims", reason: "expired", expected: issuer };
+    }
+    notes?.trace?.passed.push("signature");
+    return this.#accept(unverified, new VerifiedToken(claims, digest, key));
+  }
+
+  #accept({ digest, notes }: NewToken, known: VerifiedToken): UnprovenVerdict {
+    this.#verified.set(digest, known);
+    const verdict = known.verdict(this.#revocations);
+    if (!("reason" in verdict)) notes?.trace?.passed.push("revocation");
     return verdict;
   }
 }

@@ -156,16 +156,11 @@ function plotted(
   };
 }
 
-/** The times under a plot: its first minute, that in the middle, and its last. */
-function axisOf(minutes: Status["minutes"]): number[] {
-  const last = minutes.length - 1;
-  return [0, Math.round(last / 2), last].map((index) => minutes[index]?.at ?? 0);
-}
-
 /** Draws a bar for each minute, the last one on the right. The highest bar fills the height. */
 function plot({ word, counts, total, tone }: Series, minutes: Status["minutes"]): Html {
   const highest = Math.max(...counts, 1);
   const width = counts.length * BAR;
+  const last = minutes.length - 1;
   const bars = counts.map((count, index) => {
     if (count === 0) return undefined;
     const height = Math.max(2, (count / highest) * (HEIGHT - 2));
@@ -199,7 +194,9 @@ function plot({ word, counts, total, tone }: Series, minutes: Status["minutes"])
       ${bars}
     </svg>
     <div class="axis" aria-hidden="true">
-      ${axisOf(minutes).map((at) => html`<span>${clockTime(at).slice(0, 5)}</span>`)}
+      ${[0, Math.round(last / 2), last].map(
+        (index) => html`<span>${clockTime(minutes[index]?.at ?? 0).slice(0, 5)}</span>`,
+      )}
     </div>
   </figure>`;
 }

@@ -136,10 +136,17 @@ export function factsOf(status: Status, before?: Status) {
   } as const satisfies Record<string, Fact>;
 }
 
+const LOGIN_TONES: Readonly<Record<string, Tone>> = { success: "good", bad_credentials: "warn" };
+
 /** The sections that both show, by their ids, in the order of the page. */
 export function sectionsOf(status: Status, before?: Status) {
+  const { minutes } = status;
+  const note = `the last ${minutes.length} minutes`;
+  const refused = seriesOf(minutes, "refusals", () => "plain");
+  const tried = seriesOf(minutes, "logins", (word) => LOGIN_TONES[word] ?? "bad");
   return {
-    ...seriesSections(status),
+    reasons: { title: "Refusals by reason", link: "Refusals", note, content: refused },
+    logins: { title: "Logins", link: "Logins", note, content: tried },
     routes: routes(status, before),
     upstreams: upstreams(status),
     dependencies: dependencies(status),
@@ -160,18 +167,6 @@ function seriesOf(
     const total = counts.reduce((sum, count) => sum + count, 0);
     return { word, counts, total, tone: toneOf(word) };
   }).toSorted((a, b) => b.total - a.total);
-}
-
-const LOGIN_TONES: Readonly<Record<string, Tone>> = { success: "good", bad_credentials: "warn" };
-
-function seriesSections({ minutes }: Status) {
-  const note = `the last ${minutes.length} minutes`;
-  const reasons = seriesOf(minutes, "refusals", () => "plain");
-  const logins = seriesOf(minutes, "logins", (word) => LOGIN_TONES[word] ?? "bad");
-  return {
-    reasons: { title: "Refusals by reason", link: "Refusals", note, content: reasons },
-    logins: { title: "Logins", link: "Logins", note, content: logins },
-  } satisfies Record<string, Section<readonly Series[]>>;
 }
 
 function routes(status: Status, before?: Status): Section<Table> {

@@ -12,14 +12,11 @@ export function span(milliseconds: number): string {
   const ms = Math.max(0, milliseconds);
   const days = Math.floor(ms / DAY_MS);
   if (days > 99) return `${days}d`;
-  if (days > 0) return withRest(`${days}d`, Math.floor((ms % DAY_MS) / HOUR_MS), "h");
+  const hours = Math.floor((ms % DAY_MS) / HOUR_MS);
+  if (days > 0) return hours === 0 ? `${days}d` : `${days}d ${hours}h`;
   const unit = ms >= HOUR_MS ? MINUTE_MS : SECOND_MS;
   const text = formatDuration(Math.floor(ms / unit) * unit);
   return text.replace(/(?<=[hm])(?=\d)/, " ");
-}
-
-function withRest(text: string, rest: number, unit: string): string {
-  return rest === 0 ? text : `${text} ${rest}${unit}`;
 }
 
 /** Returns `in 3d 4h` or `5m 2s ago`. */
