@@ -10,8 +10,8 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 57_870,
-  files: 370,
+  lines: 57_250,
+  files: 368,
   filesUnder40Lines: 41,
   // Five for several certificates, and for what doctor reads of the running proxy.
   namesUsedByOneFile: 673,
