@@ -33,6 +33,7 @@ does. The ratio is the median of the rounds (lowest–highest), with its 95 % co
   --cookie              compares, in the working tree, a session in a cookie with the same token in Authorization
   --decision            compares, in the working tree, the question of another proxy with a GET that is forwarded
   --proof               compares, in the working tree, a token that is bound to a key, and its DPoP proofs, with an unbound one
+  --rsa                 the proofs of --proof by RSA (RS256) instead of ES256
   --api-key             compares, in the working tree, an API key with a token
   --rounds N            rounds of each, however long they take (default: 8, or as many as fit into 50 seconds)
   -h, --help            this text
@@ -70,6 +71,7 @@ interface Comparison {
   readonly http2: "get" | "grpc" | undefined;
   readonly features: readonly Feature[];
   readonly instead: Instead | undefined;
+  readonly rsa: boolean;
   readonly rounds: number | undefined;
   readonly stateServer: string | undefined;
 }
@@ -90,6 +92,7 @@ async function main(args: readonly string[]): Promise<void> {
       cookie: { type: "boolean", default: false },
       decision: { type: "boolean", default: false },
       proof: { type: "boolean", default: false },
+      rsa: { type: "boolean", default: false },
       "api-key": { type: "boolean", default: false },
       with: { type: "string", default: "" },
       rounds: { type: "string" },
@@ -120,7 +123,7 @@ async function main(args: readonly string[]): Promise<void> {
       : setting.entry;
   const figures = await compare(
     setting,
-    { tls, http2, features, instead, rounds, stateServer },
+    { tls, http2, features, instead, rsa: values.rsa, rounds, stateServer },
     { tree: setting.entry, base: entry },
   );
   if (features.length > 0) console.log(`working tree with ${features.join(", ")}`);
@@ -143,7 +146,7 @@ function tell(name: FigureName, { tree, base }: Compared, revision: string): voi
 
 async function compare(
   setting: Setting,
-  { tls, http2, features, instead, rounds, stateServer }: Comparison,
+  { tls, http2, features, instead, rsa, rounds, stateServer }: Comparison,
   entries: Readonly<Record<keyof Compared, string>>,
 ): Promise<Compared> {
   const grpc = http2 === "grpc";
@@ -164,7 +167,7 @@ async function compare(
   await using base = await started("base");
   const ca = tls ? setting.certificate.pem : undefined;
   const token = await setting.keys.ES256.sign();
-  const client = await clientKey();
+  const client = await clientKey(rsa ? "RS256" : "ES256");
   const bound = await setting.keys.ES256.sign({ jkt: client.jkt });
   const brought = instead === "proof" ? bound : instead === "apiKey" ? API_KEY.key : token;
   for (const { port } of [tree, base])

@@ -5,15 +5,19 @@ import { signingPair, signToken } from "./foreign-keys.ts";
 
 /** The key of a client that proves to have it (RFC 9449). */
 export interface ClientKey {
+  readonly alg: "ES256" | "RS256";
   readonly privateKey: KeyObject;
   readonly jwk: Readonly<Record<string, unknown>>;
   readonly jkt: string;
 }
 
-export async function clientKey(): Promise<ClientKey> {
-  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+export async function clientKey(alg: ClientKey["alg"] = "ES256"): Promise<ClientKey> {
+  const { privateKey, publicKey } =
+    alg === "ES256"
+      ? generateKeyPairSync("ec", { namedCurve: "P-256" })
+      : generateKeyPairSync("rsa", { modulusLength: 2048 });
   const jwk = publicKey.export({ format: "jwk" });
-  return { privateKey, jwk: { ...jwk }, jkt: await calculateJwkThumbprint(jwk) };
+  return { alg, privateKey, jwk: { ...jwk }, jkt: await calculateJwkThumbprint(jwk) };
 }
 
 /** What a proof says; what is undefined is left out. */
@@ -34,7 +38,7 @@ export function proofBy(key: ClientKey, parts: ProofParts): string {
   const ath = token === undefined ? {} : { ath: hash("sha256", token, "base64url") };
   const iat = Math.floor(Date.now() / 1000);
   return compact(
-    { typ: "dpop+jwt", alg: "ES256", jwk: key.jwk, ...header },
+    { typ: "dpop+jwt", alg: key.alg, jwk: key.jwk, ...header },
     { jti: randomUUID(), htm, htu, iat, ...ath, ...claims },
     signer ?? byKey(key.privateKey),
   );

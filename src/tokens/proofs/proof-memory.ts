@@ -12,6 +12,7 @@ export interface ProofMemory {
 const WAYS = 64;
 /** Buckets for each thread: 786,432 entries in 6 MiB of address space; unused pages take no memory. */
 const BUCKETS = 3 * 2 ** 12;
+const BYTES_PER_THREAD = BUCKETS * WAYS * BigInt64Array.BYTES_PER_ELEMENT;
 /** The buckets of a share, in which few callers have room when somebody has filled those of all. */
 const SHARE = 16;
 /** The longest time for which a proof is remembered, in seconds. What is longer is what an entry held half a year ago. */
@@ -23,7 +24,7 @@ const HIGH = 1 - LOW;
 
 /** @param nowMs the time, in milliseconds since the epoch. */
 export function createProofMemory(threads: number, nowMs: number): ProofMemory {
-  const bytes = threads * BUCKETS * WAYS * BigInt64Array.BYTES_PER_ELEMENT;
+  const bytes = threads * BYTES_PER_THREAD;
   const since = Math.floor(nowMs / 1000) - 1;
   return { memory: new SharedArrayBuffer(bytes), secret: randomBytes(32).toString("hex"), since };
 }
@@ -39,6 +40,8 @@ export function createProofMemory(threads: number, nowMs: number): ProofMemory {
 export class UsedProofs {
   readonly #secret: string;
   readonly #since: number;
+  /** Whether there are other threads. */
+  readonly #isShared: boolean;
   readonly #cells: BigInt64Array<SharedArrayBuffer>;
   /** The same memory in halves, which are read without creating a BigInt. */
   readonly #halves: Int32Array<SharedArrayBuffer>;
@@ -46,6 +49,7 @@ export class UsedProofs {
   constructor({ memory, secret, since }: ProofMemory) {
     this.#secret = secret;
     this.#since = since;
+    this.#isShared = memory.byteLength > BYTES_PER_THREAD;
     this.#cells = new BigInt64Array(memory);
     this.#halves = new Int32Array(memory);
   }
@@ -79,6 +83,7 @@ export class UsedProofs {
       const before = Atomics.load(this.#cells, free);
       if (isLive(Number(before >> 32n), now)) continue;
       if (Atomics.compareExchange(this.#cells, free, before, entry) !== before) continue;
+      if (!this.#isShared) return "new";
       // A thread for which another entry has just ended may have put the same proof there.
       return this.#search(buckets, now, mark, low, free).copy ? "used" : "new";
     }
