@@ -206,12 +206,11 @@ const USUAL_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 export function corsOf(configuration: Configuration): Cors | undefined {
   const { cors, routes } = configuration;
   if (cors === undefined) return undefined;
-  const { maxAge: maxAgeMs, methods, ...rest } = cors;
   const named = routes.flatMap((route) => route.methods ?? USUAL_METHODS);
   // Sallyport's own endpoints use GET, HEAD and POST.
   const all = [...new Set(["GET", "HEAD", "POST", ...named])];
   const givesNonces = acceptsProofs(configuration);
-  return createCors({ ...rest, methods: methods ?? all, maxAgeMs, givesNonces });
+  return createCors({ ...cors, methods: cors.methods ?? all, givesNonces });
 }
 
 /** Returns the additional fields of access lines; undefined if there are none. */

@@ -1,3 +1,4 @@
+import type { Configuration } from "../../config/configuration.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { CorsFields } from "../../core/request/transfer.ts";
 import type { Endpoint } from "../request/gate.ts";
@@ -14,15 +15,8 @@ function onlyValue(rawHeaders: readonly string[], name: string): string | undefi
   return another === undefined ? only : undefined;
 }
 
-export interface CorsOptions {
-  /** Exact origins, `https://*.example.com` for one label, or `*`. */
-  readonly origins: readonly string[];
+interface CorsOptions extends NonNullable<Configuration["cors"]> {
   readonly methods: readonly string[];
-  /** Request headers that scripts may send, and headers of answers that they may read. */
-  readonly headers: readonly string[];
-  readonly exposeHeaders: readonly string[];
-  readonly credentials: boolean;
-  readonly maxAgeMs: number;
   /** Whether a refusal may have a nonce for a proof. */
   readonly givesNonces: boolean;
 }
@@ -103,11 +97,11 @@ function originMatcher(origins: readonly string[]): (origin: string) => boolean 
 }
 
 /** Creates the endpoint for preflights. All get the same response: the browser compares its request with it. */
-function preflightEndpoint({ methods, headers, maxAgeMs }: CorsOptions): Endpoint {
+function preflightEndpoint({ methods, headers, maxAge }: CorsOptions): Endpoint {
   const fields = [
     ...["Access-Control-Allow-Methods", methods.join(", ")],
     ...["Access-Control-Allow-Headers", headers.join(", ")],
-    ...["Access-Control-Max-Age", String(Math.floor(maxAgeMs / 1000))],
+    ...["Access-Control-Max-Age", String(Math.floor(maxAge / 1000))],
   ];
   return {
     name: "preflight",

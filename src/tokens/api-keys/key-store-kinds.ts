@@ -1,3 +1,4 @@
+import type { Configuration } from "../../config/configuration.ts";
 import type { ClearText, FileReader, StoreHint } from "../../credentials/stores/user-store.ts";
 import type { ContentIdentity } from "../../lib/files/regular-file.ts";
 import { type ApiKeyRow, readApiKeys } from "./api-key-file.ts";
@@ -20,7 +21,7 @@ export interface KeyStoreKind<Settings> {
 /** What was read from the files of a snapshot. It is read once for equal contents. */
 const read = new WeakMap<ContentIdentity, readonly ApiKeyRow[]>();
 
-const file: KeyStoreKind<{ readonly path: string }> = {
+const file: KeyStoreKind<KeyStoreSettings<"file">> = {
   read({ path }, contentOf) {
     const { identity, bytes } = contentOf(path);
     const rows = read.get(identity) ?? readApiKeys(bytes, path);
@@ -29,24 +30,20 @@ const file: KeyStoreKind<{ readonly path: string }> = {
   },
 };
 
-/** The values of `kind` in an entry of `apiKeys`. The settings of each kind are in `config/sections/api-keys-section.ts`. */
-const KINDS = { file, postgres } as const;
-
-type Settings = {
-  [Kind in keyof typeof KINDS]: (typeof KINDS)[Kind] extends KeyStoreKind<infer Own> ? Own : never;
-};
+type Settings = { [Each in NonNullable<Configuration["apiKeys"]>[number] as Each["kind"]]: Each };
 
 export type KeyStoreName = keyof Settings;
 
 /** An entry of `apiKeys`. */
 export type KeyStoreSettings<Kind extends KeyStoreName = KeyStoreName> = {
-  [Each in Kind]: { readonly kind: Each; readonly caFile?: string } & Settings[Each];
+  [Each in Kind]: { readonly kind: Each } & Settings[Each];
 }[Kind];
 
-const BY_NAME: { readonly [Kind in KeyStoreName]: KeyStoreKind<Settings[Kind]> } = KINDS;
+/** The values of `kind` in an entry of `apiKeys`. The settings of each kind are in `config/sections/api-keys-section.ts`. */
+const KINDS: { readonly [Kind in KeyStoreName]: KeyStoreKind<Settings[Kind]> } = { file, postgres };
 
 export function keyStoreKindOf<Kind extends KeyStoreName>({
   kind,
 }: Pick<KeyStoreSettings<Kind>, "kind">): KeyStoreKind<Settings[Kind]> {
-  return BY_NAME[kind];
+  return KINDS[kind];
 }

@@ -10,7 +10,7 @@ import {
 import { LATE, RemoteError } from "../../lib/text/error-code.ts";
 import { isJsonObject } from "../../lib/text/strict-json.ts";
 import { type ApiKeyRow, isApiKeyName, readApiKey } from "./api-key-file.ts";
-import type { KeyStoreKind } from "./key-store-kinds.ts";
+import type { KeyStoreKind, KeyStoreSettings } from "./key-store-kinds.ts";
 
 /** The query, unless the configuration has another one. */
 export const KEY_QUERY =
@@ -20,13 +20,8 @@ export const KEY_QUERY =
 const MOST_ROWS = 20_000;
 const MOST_BYTES = 16 * 1024 ** 2;
 
-interface PostgresKeys extends Pick<PostgresSettings, "url" | "tls" | "timeout"> {
-  readonly query: string;
-  readonly caFile?: string;
-}
-
 /** The kind of store that keeps API keys in a table of PostgreSQL. */
-export const postgres: KeyStoreKind<PostgresKeys> = {
+export const postgres: KeyStoreKind<KeyStoreSettings<"postgres">> = {
   open(settings, authorities) {
     const limits = { connections: 1, maxBytes: MOST_BYTES };
     return postgresTable({ ...settings, ...limits }, settings.query, authorities);

@@ -1,18 +1,15 @@
 import { type KeyObject, sign } from "node:crypto";
+import type { Configuration } from "../../config/configuration.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { Identity } from "../../core/request/identity.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { ALGORITHMS } from "../keys/algorithms.ts";
 import type { SigningKeys } from "../keys/key-ring.ts";
 
-export interface AssertionSettings {
+type Written = NonNullable<Configuration["tokens"]["assertion"]>;
+
+export interface AssertionSettings extends Omit<Written, "keys" | "algorithm"> {
   readonly issuer: string;
-  readonly audience: string;
-  /** In milliseconds; a multiple of 1000. */
-  readonly lifetime: number;
-  readonly header: string;
-  /** Additional claims about the caller: `groups`, and claims of the token. */
-  readonly claims: readonly string[];
 }
 
 interface Made {

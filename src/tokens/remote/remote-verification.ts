@@ -208,7 +208,7 @@ export class RemoteVerification {
     digest: string,
     client: string,
   ): Promise<Vouched | TokenRefusal | "unavailable"> {
-    const { check, questions, timeout, observer, staleFor = 0, yeses } = asked;
+    const { check, questions, timeout, observer, staleFor, yeses } = asked;
     const began = this.#clock.monotonic();
     const seconds = (): number => (this.#clock.monotonic() - began) / 1000;
     try {
@@ -231,7 +231,7 @@ export class RemoteVerification {
   }
 
   /** Returns an earlier yes, for a while in which the server is not asked; never beyond the end of the token. */
-  #standIn(digest: string, { staleFor = 0, yeses, observer }: Asked): Vouched | undefined {
+  #standIn(digest: string, { staleFor, yeses, observer }: Asked): Vouched | undefined {
     const known = staleFor === 0 ? undefined : yeses.get(digest);
     if (known === undefined) return undefined;
     const now = this.#clock.now();

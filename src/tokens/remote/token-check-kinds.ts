@@ -1,3 +1,4 @@
+import type { Configuration } from "../../config/configuration.ts";
 import {
   API_SERVER_HINT,
   type RemoteCheckObserver,
@@ -12,14 +13,15 @@ import { RemoteError } from "../../lib/text/error-code.ts";
 import { isJsonObject, jsonObjectIn } from "../../lib/text/strict-json.ts";
 import { readableParts } from "../verify/token-text.ts";
 
-interface IntrospectionSettings {
-  readonly url: string;
-  readonly clientId: string;
-  readonly clientSecret: string;
-}
+type Written = NonNullable<Configuration["tokens"]["trusted"]>[number];
+
+/** The kinds by the key of an issuer in `tokens.trusted`, each with its settings. */
+type Settings = {
+  readonly [Kind in "introspection" | "tokenReview"]: NonNullable<Written[Kind]>;
+};
 
 /** Token introspection (RFC 7662). */
-const introspection: TokenCheckKind<IntrospectionSettings> = {
+const introspection: TokenCheckKind<Settings["introspection"]> = {
   label: "introspection",
   opaqueOnly: true,
   ofCluster: false,
@@ -57,16 +59,10 @@ function claimsIn(text: string): RemoteClaims | undefined {
   return active && (name === undefined || name === "bearer" || bound) ? answer : undefined;
 }
 
-interface TokenReviewSettings {
-  readonly apiServer: string;
-  /** A token must have one of these audiences; at least one. */
-  readonly audiences: readonly string[];
-}
-
 const PATH = "/apis/authentication.k8s.io/v1/tokenreviews";
 
 /** Asks the Kubernetes API server about a token (TokenReview). */
-const tokenReview: TokenCheckKind<TokenReviewSettings> = {
+const tokenReview: TokenCheckKind<Settings["tokenReview"]> = {
   label: "TokenReview",
   opaqueOnly: false,
   ofCluster: true,
@@ -125,33 +121,18 @@ function objectAt(
   throw new RemoteError("the answer is not a TokenReview");
 }
 
-/** The kinds by the key of an issuer in `tokens.trusted`. Their settings are in `config/sections/trusted-section.ts`. */
-const KINDS = { introspection, tokenReview } as const;
-
-type Settings = {
-  [Kind in keyof typeof KINDS]: (typeof KINDS)[Kind] extends TokenCheckKind<infer Own>
-    ? Own
-    : never;
+const KINDS: { readonly [Kind in keyof Settings]: TokenCheckKind<Settings[Kind]> } = {
+  introspection,
+  tokenReview,
 };
 
 export type TokenCheckName = keyof Settings;
 
 export const TOKEN_CHECKS: readonly TokenCheckName[] = keysOf(KINDS);
 
-interface Common {
-  /** Milliseconds. */
-  readonly timeout: number;
-  /** How long a positive result is cached, in milliseconds. */
-  readonly cache: number;
-  /** How long it counts after that while the server is away, in milliseconds. */
-  readonly staleFor?: number;
-  readonly caFile?: string;
-  readonly tokenFile?: string;
-}
-
 /** The settings of an issuer whose tokens another server verifies: those of one kind. */
 export type TokenCheckSettings = {
-  readonly [Kind in TokenCheckName]?: (Common & Settings[Kind]) | undefined;
+  readonly [Kind in TokenCheckName]?: Settings[Kind] | undefined;
 };
 
 /** An issuer whose tokens another server verifies. */
@@ -167,8 +148,6 @@ export interface RemoteIssuer extends TokenCheckSettings {
 /** Creates the observer for the check of an issuer. */
 export type ObserveCheck = (kind: TokenCheckName, issuer: string) => RemoteCheckObserver;
 
-const BY_NAME: { readonly [Kind in TokenCheckName]: TokenCheckKind<Settings[Kind]> } = KINDS;
-
 /** Maximum number of concurrent requests to one server, and of connections to it. */
 export const AT_ONCE = 16;
 const LARGEST_ANSWER = 65_536;
@@ -182,7 +161,9 @@ export interface RemoteTokenCheck {
 
 /** How another server verifies the tokens of an issuer. */
 interface TokenCheck
-  extends Common, Pick<TokenCheckKind<never>, "label" | "opaqueOnly" | "ofCluster"> {
+  extends
+    Pick<Settings[TokenCheckName], "timeout" | "cache" | "staleFor" | "caFile">,
+    Pick<TokenCheckKind<never>, "label" | "opaqueOnly" | "ofCluster"> {
   readonly kind: TokenCheckName;
   /** Close it after its last query. */
   open(): RemoteTokenCheck;
@@ -201,11 +182,13 @@ export function tokenCheckOf(issuer: TokenCheckSettings): TokenCheck | undefined
 
 function checkOf<Kind extends TokenCheckName>(
   kind: Kind,
-  settings: (Common & Settings[Kind]) | undefined,
+  settings: Settings[Kind] | undefined,
 ): TokenCheck | undefined {
   if (settings === undefined) return undefined;
-  const { label, opaqueOnly, ofCluster, hint, ...row } = BY_NAME[kind];
-  const { caFile, tokenFile } = settings;
+  const { label, opaqueOnly, ofCluster, hint, ...row } = KINDS[kind];
+  const access: Settings[TokenCheckName] = settings;
+  const { caFile } = access;
+  const tokenFile = "tokenFile" in access ? access.tokenFile : undefined;
   const bounds = { connections: AT_ONCE, maxBytes: LARGEST_ANSWER };
   const open = (): RemoteTokenCheck => {
     const client = new RemoteClient({ caFile, tokenFile, ...bounds });
