@@ -71,7 +71,7 @@ export const SCENARIOS = {
       measureRequests(bench, { scenario: "c", peers: ONE_THREAD, tokens: 1, bodyBytes: 4096 }),
   },
   d: {
-    title: "256 MiB in one request; memory at its greatest",
+    title: "requests of 256 MiB; memory at its greatest",
     run: (bench) => measureTransfers(bench, "d", WITHOUT_TOKEN_KINDS),
   },
   e: {
