@@ -133,10 +133,13 @@ function isVerdict(value: unknown): value is { valid: boolean; problems: Reporte
   );
 }
 
+/** Problems of the whole file, which have no place in it. */
+const ABOUT_THE_FILE = new Set(["the file is not UTF-8 text", "the file is empty"]);
+
 function isPlaced(problem: ReportedProblem, file: string): boolean {
   if (typeof problem.message !== "string" || problem.message === "") return false;
   if (problem.file !== file) return typeof problem.file === "string";
-  if (problem.message === "the file is not UTF-8 text") return true;
+  if (ABOUT_THE_FILE.has(problem.message)) return true;
   return [problem.line, problem.column].every(
     (each) => Number.isInteger(each) && Number(each) >= 1,
   );
