@@ -354,9 +354,7 @@ export class Decision implements VerificationNotes {
     const { rateLimit, concurrency } = route;
     this.action =
       (rateLimit && this.#countBySubject(rateLimit, permit)) ??
-      (upgrade && !opensWebSocket(request, upgrade.request)
-        ? new GateError("upgrade_unsupported")
-        : undefined) ??
+      (upgrade && otherProtocol(request, upgrade.request)) ??
       (request.bodyLength > route.bodyBytes ? TOO_LARGE : undefined) ??
       (concurrency && this.#countInFlight(concurrency)) ??
       permit;
@@ -404,6 +402,11 @@ export class Decision implements VerificationNotes {
     this.reason = reason;
     return this;
   }
+}
+
+/** Returns the refusal of a request to switch to any protocol except WebSocket. */
+function otherProtocol(request: GateRequest, incoming: IncomingRequest): GateError | undefined {
+  return opensWebSocket(request, incoming) ? undefined : new GateError("upgrade_unsupported");
 }
 
 /**

@@ -259,8 +259,7 @@ export class ResponseParser {
 
   /** Returns a part of this read that stays valid afterwards: a copy, or the part itself if it fills half of its buffer. */
   #retained(part: Buffer): Buffer {
-    const buffer = this.#buffer;
-    if (buffer === SHARED || part.length < buffer.length / 2) return Buffer.from(part);
+    if (this.#buffer === SHARED || 2 * part.length < this.#buffer.length) return Buffer.from(part);
     this.#isRetained = true;
     return part;
   }
