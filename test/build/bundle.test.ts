@@ -68,6 +68,18 @@ it("loads no code for configurations, certificates or the command line in a work
   expect(modules.filter((name = "") => unwanted.test(name))).toEqual([]);
 });
 
+it("loads little in threads for one kind of work, and for a health check", async () => {
+  for (const entry of ["hashing-worker", "users-worker", "sqlite-worker", "watchdog-thread"]) {
+    const loaded = await loadedAtOnce(`${entry}.js`);
+    expect([entry, [...loaded.keys()].filter((name) => name.includes("for-"))]).toEqual([
+      entry,
+      [],
+    ]);
+  }
+  const check = [...(await loadedAtOnce("healthcheck.js")).values()].join("\n");
+  expect(check).not.toMatch(/^\/\/ (?:src\/(?:app|server|tokens)|node_modules\/zod)\//m);
+});
+
 it("loads the library of a user store or of shared state only if it is configured", async () => {
   const entries = [
     "main.js",

@@ -13,6 +13,13 @@ import type {
   ThrottleRefusal,
 } from "../../src/credentials/throttle/login-throttle.ts";
 
+/** Returns limits for one name from one network, and hardly any for several. @param ban milliseconds. */
+export function limitsOfPair(attempts: number, ban: number): LoginThrottleLimits {
+  const within = 60_000;
+  const many = { attempts: 100, within };
+  return { attempts, within, ban, address: { ...many, ban: within }, account: many, global: many };
+}
+
 /** Returns an argon2id hash that takes well under a millisecond to verify. */
 export function cheapHash(password: string): string {
   const salt = randomBytes(16);

@@ -4,15 +4,9 @@ import { createLoginService } from "../../src/credentials/login-service.ts";
 import { FailureThrottle } from "../../src/credentials/throttle/login-throttle.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { KeyedSemaphore } from "../../src/lib/async/keyed-semaphore.ts";
+import { limitsOfPair } from "./fixture.ts";
 
-const LIMITS = {
-  attempts: 2,
-  within: 60_000,
-  ban: 60_000,
-  address: { attempts: 100, within: 60_000, ban: 60_000 },
-  account: { attempts: 100, within: 60_000 },
-  global: { attempts: 100, within: 60_000 },
-};
+const LIMITS = limitsOfPair(2, 60_000);
 
 type CheckResult = Awaited<ReturnType<CredentialCheck["check"]>>;
 

@@ -2,15 +2,9 @@ import { hash } from "node:crypto";
 import { expect, test } from "vitest";
 import type { AttemptEnd } from "../../src/core/shared-parts.ts";
 import { FailureThrottle } from "../../src/credentials/throttle/login-throttle.ts";
+import { limitsOfPair } from "./fixture.ts";
 
-const LIMITS = {
-  attempts: 3,
-  within: 60_000,
-  ban: 300_000,
-  address: { attempts: 100, within: 60_000, ban: 60_000 },
-  account: { attempts: 100, within: 60_000 },
-  global: { attempts: 100, within: 60_000 },
-};
+const LIMITS = limitsOfPair(3, 300_000);
 
 /** Replicas that receive each other's attempts at once. They have just started: their clocks begin at 0. */
 function replicas(count: number) {

@@ -3,6 +3,7 @@ import { hash, randomBytes } from "node:crypto";
 /** The proofs that all threads of a process have seen. Plain data, to be posted to a thread. */
 export interface ProofMemory {
   readonly memory: SharedArrayBuffer;
+  readonly threads: number;
   /** Places entries, so that nobody can choose which bucket to fill. */
   readonly secret: string;
   /** What entries count their seconds from, in seconds since the epoch. */
@@ -12,7 +13,6 @@ export interface ProofMemory {
 const WAYS = 64;
 /** Buckets for each thread: 786,432 entries in 6 MiB of address space; unused pages take no memory. */
 const BUCKETS = 3 * 2 ** 12;
-const BYTES_PER_THREAD = BUCKETS * WAYS * BigInt64Array.BYTES_PER_ELEMENT;
 /** The buckets of a share, in which few callers have room when somebody has filled those of all. */
 const SHARE = 16;
 /** The longest time for which a proof is remembered, in seconds. What is longer is what an entry held half a year ago. */
@@ -24,9 +24,10 @@ const HIGH = 1 - LOW;
 
 /** @param nowMs the time, in milliseconds since the epoch. */
 export function createProofMemory(threads: number, nowMs: number): ProofMemory {
-  const bytes = threads * BYTES_PER_THREAD;
+  const bytes = threads * BUCKETS * WAYS * BigInt64Array.BYTES_PER_ELEMENT;
+  const secret = randomBytes(32).toString("hex");
   const since = Math.floor(nowMs / 1000) - 1;
-  return { memory: new SharedArrayBuffer(bytes), secret: randomBytes(32).toString("hex"), since };
+  return { memory: new SharedArrayBuffer(bytes), threads, secret, since };
 }
 
 /**
@@ -46,10 +47,10 @@ export class UsedProofs {
   /** The same memory in halves, which are read without creating a BigInt. */
   readonly #halves: Int32Array<SharedArrayBuffer>;
 
-  constructor({ memory, secret, since }: ProofMemory) {
+  constructor({ memory, threads, secret, since }: ProofMemory) {
     this.#secret = secret;
     this.#since = since;
-    this.#isShared = memory.byteLength > BYTES_PER_THREAD;
+    this.#isShared = threads > 1;
     this.#cells = new BigInt64Array(memory);
     this.#halves = new Int32Array(memory);
   }

@@ -8,10 +8,15 @@ import { selftestRun, socketPath } from "../../cli/selftest-run.ts";
 
 const TOKEN = "opaque";
 
-/** A proxy as it is written in an afternoon: all that arrives is passed on, and `X-User` is added if the token is right. */
-function startPlainProxy(backend: string): Promise<Listening> {
+/**
+ * A proxy as it is written in an afternoon: all that arrives is passed on, and `X-User` is added if the token is right.
+ *
+ * @param cleaned returns the path that counts, and that the backend gets.
+ */
+function startPlainProxy(backend: string, cleaned = (path: string) => path): Promise<Listening> {
   const server = createServer((request, response) => {
-    const { method, url = "", headers } = request;
+    const { method, headers } = request;
+    const url = cleaned(request.url ?? "");
     const known = headers.authorization === `Bearer ${TOKEN}`;
     if (!known && !url.startsWith("/public/")) {
       response.writeHead(302, { location: "/login" }).end();
@@ -56,6 +61,22 @@ it("finds the faults of a plain proxy", async () => {
   expect(run.names("PASS")).toEqual(expect.arrayContaining(["tokens/valid", "tokens/missing"]));
   // No header that nobody named was forged: this one is Sallyport's.
   expect(run.told("FAIL").join("\n")).not.toMatch(/x-auth-subject/i);
+});
+
+it("takes a path that a proxy has cleaned for what it is then", async () => {
+  const socket = await socketPath();
+  const clean = (path: string): string =>
+    URL.canParse(path, "http://proxy") ? new URL(path, "http://proxy").pathname : "/";
+  await using proxy = await startPlainProxy(socket, clean);
+  const run = await selftestRun([
+    ...["--against", proxy.url, "--token", TOKEN, "--backend", `unix:${socket}`],
+    ...["--identity", "X-User", "--public", "/public/", "--timeout", "1s"],
+  ]);
+  // These become the public `/public/…`, the next ones `/…`, which needs a token.
+  const stay = ["path/public-parameter", "path/public-encoded-question-mark"];
+  expect(run.names("PASS")).toEqual(expect.arrayContaining([...stay, "path/public-dots"]));
+  // Here nothing was cleaned that a backend could read as a step up.
+  expect(run.names("FAIL")).toEqual(expect.arrayContaining(["path/public-encoded-slash"]));
 });
 
 it("finds none in Sallyport", async () => {

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createProofMemory, UsedProofs } from "../../../src/tokens/proofs/proof-memory.ts";
 import type { ProofThread } from "../../tokens/proof-thread.ts";
 
@@ -22,6 +22,7 @@ test("100,000 proofs are remembered until each has ended, and not longer", () =>
 /** Few buckets, in which alice and carol have different shares. */
 const small = () => ({
   memory: new SharedArrayBuffer(3 * 32 * 64 * 8),
+  threads: 1,
   secret: "",
   since: NOW / 1000,
 });
@@ -53,7 +54,7 @@ test("a caller who fills the memory leaves others a share of it", () => {
 });
 
 test("of threads that get the same proofs at once, one accepts each", async () => {
-  const data: ProofThread = { shared: createProofMemory(1, NOW), names: 50_000, nowMs: NOW };
+  const data: ProofThread = { shared: createProofMemory(3, NOW), names: 50_000, nowMs: NOW };
   const file = new URL("../../tokens/proof-thread.ts", import.meta.url);
   const threads = [1, 2, 3].map(() => new Worker(file, { workerData: data }));
   const answers = await Promise.all(threads.map((each) => once(each, "message")));
@@ -65,4 +66,27 @@ test("of threads that get the same proofs at once, one accepts each", async () =
   );
   expect(Math.max(...accepted)).toBe(1);
   expect(Math.min(...accepted)).toBe(1);
+});
+
+test("a proof that another thread puts elsewhere at the same moment is accepted once", () => {
+  const shared = { ...small(), threads: 2 };
+  const [one, two] = [new UsedProofs(shared), new UsedProofs(shared)];
+  const until = NOW + 60_000;
+  // What the other thread does between the search of this one and its entry.
+  const { compareExchange } = Atomics;
+  const interrupted = vi.spyOn(Atomics, "compareExchange").mockImplementationOnce(((
+    cells: BigInt64Array,
+    cell: number,
+    before: bigint,
+    entry: bigint,
+  ) => {
+    // To the other one, an earlier entry has just ended: it takes that cell, the first that is free.
+    const put = compareExchange(cells, cell, before, entry);
+    const twin = cell % 64 === 0 ? cell + 1 : cell - 1;
+    compareExchange(cells, twin, 0n, entry);
+    return put;
+  }) as typeof compareExchange);
+  expect(one.remember("proof", "alice", until, NOW)).toBe("used");
+  interrupted.mockRestore();
+  expect(two.remember("proof", "alice", until, NOW)).toBe("used");
 });
