@@ -11,11 +11,7 @@ import type { Permit } from "../core/request/permit.ts";
 import type { Tracing } from "../observe/tracing/opentelemetry.ts";
 import { withinDeadline } from "./grpc/deadline.ts";
 import { Exchange } from "./http/exchange.ts";
-import {
-  createOutgoingHeaders,
-  type HeaderSettings,
-  tracedHeaders,
-} from "./headers/outgoing-headers.ts";
+import { createOutgoingHeaders, type HeaderSettings } from "./headers/outgoing-headers.ts";
 import type { ForwardingSettings } from "./http/dispatch.ts";
 import { Mirrors } from "./mirror/mirrors.ts";
 import type { Upstream } from "./pool/upstreams.ts";
@@ -43,11 +39,8 @@ export class Forwarder {
   readonly #mirrors: Mirrors;
 
   constructor(options: ForwarderOptions) {
-    const { buffered, reading, clock, observer } = options;
-    const outgoing = tracedHeaders(
-      createOutgoingHeaders(options, options.assertions),
-      options.tracing,
-    );
+    const { buffered, reading, clock, observer, assertions, tracing } = options;
+    const outgoing = createOutgoingHeaders(options, assertions, tracing);
     this.#settings = { outgoing, buffered, reading, clock, observer };
     this.#upstreams = options.upstreams;
     this.#mirrors = new Mirrors(options.upstreams, this.#settings);

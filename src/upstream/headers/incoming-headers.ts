@@ -70,12 +70,11 @@ export function mapAnswerBack(
   permit: Permit,
   hosts: readonly string[],
 ): void {
-  const { location, refresh } = headers;
-  const contentLocation = headers["content-location"];
+  const { refresh } = headers;
   const cookies = headers["set-cookie"];
-  if (typeof location === "string") headers.location = mappedReference(location, permit, hosts);
-  if (typeof contentLocation === "string") {
-    headers["content-location"] = mappedReference(contentLocation, permit, hosts);
+  for (const name of ["location", "content-location"]) {
+    const reference = headers[name];
+    if (typeof reference === "string") headers[name] = mappedReference(reference, permit, hosts);
   }
   if (typeof refresh === "string") headers["refresh"] = mappedRefresh(refresh, permit, hosts);
   // A single field is a string.
@@ -175,8 +174,9 @@ const DROPPED = new Set([
   ...["proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "x-request-id"],
 ]);
 
-/** Fields about a body, which a 103 does not have. */
-const NOT_IN_EARLY_HINTS = new Set(["content-length", "trailer"]);
+/** A 204 has no length (RFC 9110 §8.6), a 103 no fields about a body (RFC 8297 §2). */
+const DROPPED_FROM_204 = new Set([...DROPPED, "content-length"]);
+const DROPPED_FROM_103 = new Set([...DROPPED_FROM_204, "trailer"]);
 
 /**
  * Fields that affect routing, authorization, caching or framing. A recipient that merges trailers into the header
@@ -232,6 +232,18 @@ export function responseHeaders(
   requestId: string,
   status: number,
 ): string[] {
+  const passed = endToEnd(headers, status === 204 ? DROPPED_FROM_204 : DROPPED);
+  passed.push("X-Request-Id", requestId);
+  return passed;
+}
+
+/** Creates the fields of a 103 for the client, without those about the connection or the body. */
+export function earlyHintsHeaders(headers: IncomingHttpHeaders): string[] {
+  return endToEnd(headers, DROPPED_FROM_103);
+}
+
+/** @returns names and values, alternating, without those that the backend's `Connection` names. */
+function endToEnd(headers: IncomingHttpHeaders, dropped: ReadonlySet<string>): string[] {
   const passed: string[] = [];
   const named = connectionOptions(headers.connection);
   const disposition = headers["content-disposition"];
@@ -240,22 +252,7 @@ export function responseHeaders(
     append(passed, "content-disposition", disposition);
   }
   for (const name of Object.keys(headers)) {
-    if (DROPPED.has(name) || named?.has(name)) continue;
-    // A 204 must not have a length (RFC 9110 §8.6).
-    if (status === 204 && name === "content-length") continue;
-    if (disposition !== undefined && name === "content-disposition") continue;
-    append(passed, name, headers[name]);
-  }
-  passed.push("X-Request-Id", requestId);
-  return passed;
-}
-
-/** Creates the fields of a 103 for the client, without those about the connection or the body (RFC 8297 §2). */
-export function earlyHintsHeaders(headers: IncomingHttpHeaders): string[] {
-  const passed: string[] = [];
-  const named = connectionOptions(headers.connection);
-  for (const name of Object.keys(headers)) {
-    if (DROPPED.has(name) || NOT_IN_EARLY_HINTS.has(name) || named?.has(name)) continue;
+    if (dropped.has(name) || named?.has(name) || name === "content-disposition") continue;
     append(passed, name, headers[name]);
   }
   return passed;
