@@ -15,7 +15,13 @@ import type { Clock } from "../lib/clock.ts";
 import { type KnownRevocations, type SharedListeners, StateFeed, textsOf } from "./state-feed.ts";
 import { Outbox } from "./outbox.ts";
 import { locate, type StatePlace, type StateServer } from "./state-server.ts";
-import { DEADLINE_MS, script, StateConnection, StateUnavailable } from "./state-connection.ts";
+import {
+  DEADLINE_MS,
+  script,
+  StateConnection,
+  StateUnavailable,
+  whyUnavailable,
+} from "./state-connection.ts";
 import { keysFor, type StateKeys } from "./wire.ts";
 import { Outage } from "../lib/outage.ts";
 
@@ -270,7 +276,7 @@ export class SharedState {
       }).catch((error: unknown) => (this.#failure ??= error));
       if (signal.aborted) return;
       if (this.#outage.failed() !== undefined) {
-        const reason = messageOf(this.#failure);
+        const reason = whyUnavailable(this.#failure);
         log.warn("the state server cannot be used, each replica counts for itself", { reason });
       }
       // All replicas lose the server at the same time, and must not come back at the same time.
@@ -339,8 +345,4 @@ export class SharedState {
       throw error;
     }
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof StateUnavailable ? error.message : "an error of our own";
 }

@@ -140,8 +140,10 @@ export class Exchange extends SentRequest implements AnswerHandler {
     if (response.headersSent) throw new BackendFault("client_gone");
     const { target } = this;
     const now = settings.clock.monotonic();
-    if (target !== undefined) target.answeredAt = now;
-    if (target !== undefined) upstream.states?.answered(target, status);
+    if (target !== undefined) {
+      target.answeredAt = now;
+      upstream.states?.answered(target, status);
+    }
     if (status >= 502 && isUnwanted(this.#attempt, status)) throw new BackendFault("repeated");
     this.#body?.settle();
     this.#answer.begin(status, statusMessage, headers, now - this.sentAt);
@@ -153,11 +155,12 @@ export class Exchange extends SentRequest implements AnswerHandler {
     // Nothing has moved.
     if (this.#isOver || chunk.length === 0) return;
     this.#limits.idle.start(this);
-    if (this.#answer.write(chunk, this)) return;
+    if (this.#answer.write(chunk)) return;
     control.pause();
     this.list?.cancel(this);
   }
 
+  /** The client has taken what was written. */
   goOn(): void {
     if (this.#state !== "answering") return;
     this.#limits.idle.start(this);
@@ -183,6 +186,7 @@ export class Exchange extends SentRequest implements AnswerHandler {
     else this.#retry(where);
   }
 
+  /** The rest of the answer cannot be written to the client: Node refuses a field or a trailer. */
   unwritable(cause: unknown): void {
     if (this.#isOver) return;
     const control = this.#control;

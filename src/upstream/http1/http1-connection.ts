@@ -55,7 +55,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
   dispatch(request: BackendRequest, handler: AnswerHandler): void {
     this.list?.cancel(this);
     this.#current = new Assignment(request, handler, this);
-    handler.onConnection(this);
+    handler.onConnection?.(this);
     // Until the end of the turn, bytes that arrived before the request are read: they cannot be the response to it.
     if (this.#connected) atEndOfTurn(this);
   }
@@ -126,10 +126,10 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
     if (body instanceof RequestBody) {
       socket.write(head, "latin1");
       this.#sender = new BodyWriter(socket, body, chunked, {
-        onBodySent: () => handler.onBodySent(),
+        onBodySent: () => handler.onBodySent?.(),
         onRequestSent: () => {
           this.#sender = undefined;
-          handler.onRequestSent();
+          handler.onRequestSent?.();
         },
         onBodyError: (error) => this.fail(error),
       });
@@ -140,9 +140,9 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
       socket.write(head, "latin1");
       socket.write(body);
       socket.uncork();
-      handler.onBodySent();
+      handler.onBodySent?.();
     } else socket.write(head, "latin1");
-    handler.onRequestSent();
+    handler.onRequestSent?.();
   }
 
   /** @returns whether more may be read. */
@@ -151,7 +151,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
     try {
       const current = this.#current;
       if (current?.isWritten !== true) throw new BackendFault("unexpected_bytes");
-      current.handler.onResponseStarted();
+      current.handler.onResponseStarted?.();
       this.#parser.read(bytes, into);
       countGarbage(bytes);
     } catch (error) {

@@ -148,7 +148,7 @@ export class BackendStream implements Connection, RequestControl {
   /** Sends the request. Reports a failure to its handler. */
   open(session: ClientHttp2Session): void {
     try {
-      this.#handler.onConnection(this);
+      this.#handler.onConnection?.(this);
       this.#handler.onRequestStart(this, this.#owner.wasUsed);
       if (this.isOver) return;
       this.#owner.begun();
@@ -177,7 +177,7 @@ export class BackendStream implements Connection, RequestControl {
     else {
       if (body instanceof Buffer) {
         stream.end(body);
-        this.#handler.onBodySent();
+        this.#handler.onBodySent?.();
       }
       this.#onSent();
     }
@@ -185,7 +185,7 @@ export class BackendStream implements Connection, RequestControl {
 
   #sendParts(stream: ClientHttp2Stream, body: RequestBody): void {
     this.#sender = new BodyWriter(stream, body, false, {
-      onBodySent: () => this.#handler.onBodySent(),
+      onBodySent: () => this.#handler.onBodySent?.(),
       onRequestSent: () => {
         stream.end();
         this.#onSent();
@@ -208,7 +208,7 @@ export class BackendStream implements Connection, RequestControl {
   #onSent(): void {
     this.#sent = true;
     this.#sender = undefined;
-    this.#handler.onRequestSent();
+    this.#handler.onRequestSent?.();
   }
 
   /**
@@ -230,7 +230,7 @@ export class BackendStream implements Connection, RequestControl {
     if (status < 100 || status === 101) throw new BackendFault("invalid_http2", "invalid status");
     const headers = limitedFields(raw, 2);
     this.#owner.heard();
-    if (!this.#answered) this.#handler.onResponseStarted();
+    if (!this.#answered) this.#handler.onResponseStarted?.();
     this.#answered = true;
     this.#handler.onResponseStart(this, status, headers);
     if (status < 200 || this.isOver) return;

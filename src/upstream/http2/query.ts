@@ -42,7 +42,7 @@ export async function sendQuery(
   );
   const { body = null } = query;
   pool.dispatch({ ...query, body, acceptsTrailers: true }, handler);
-  return handler.answer;
+  return handler.answer.promise;
 }
 
 /** Sends it over a new connection, which it closes afterwards. */
@@ -62,7 +62,7 @@ export async function sendQueryOnce(
 /** Reads a response up to a maximum size. */
 class Reader implements AnswerHandler {
   readonly #maxBytes: number;
-  readonly #answer = Promise.withResolvers<ShortAnswer>();
+  readonly answer = Promise.withResolvers<ShortAnswer>();
   readonly #parts: Buffer[] = [];
   #bytes = 0;
   #control: RequestControl | undefined;
@@ -74,28 +74,18 @@ class Reader implements AnswerHandler {
     this.#maxBytes = maxBytes;
   }
 
-  get answer(): Promise<ShortAnswer> {
-    return this.#answer.promise;
-  }
-
   /** Ends the request without a response. */
   end(error: Error): void {
     this.#ended = error;
-    this.#answer.reject(error);
+    this.answer.reject(error);
     this.#control?.abort(error);
   }
-
-  onConnection(): void {}
 
   onRequestStart(control: RequestControl): void {
     this.#control = control;
     // The connection did not open before the time limit.
     if (this.#ended !== undefined) control.abort(this.#ended);
   }
-
-  onBodySent(): void {}
-  onRequestSent(): void {}
-  onResponseStarted(): void {}
 
   onResponseStart(control: RequestControl, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
@@ -121,11 +111,11 @@ class Reader implements AnswerHandler {
   }
 
   onResponseError(_control: RequestControl | null, error: Error): void {
-    this.#answer.reject(error);
+    this.answer.reject(error);
   }
 
   #settle(trailers: IncomingHttpHeaders): void {
     const body = Buffer.concat(this.#parts).subarray(0, this.#maxBytes);
-    this.#answer.resolve({ status: this.#status, headers: this.#headers, trailers, body });
+    this.answer.resolve({ status: this.#status, headers: this.#headers, trailers, body });
   }
 }

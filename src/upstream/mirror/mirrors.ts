@@ -52,8 +52,6 @@ class MirroredRequest extends SentRequest implements AnswerHandler {
     }
   }
 
-  onConnection(): void {}
-
   onRequestStart(control: RequestControl, wasUsed: boolean): void {
     this.#control = control;
     this.#maybeStale = wasUsed;
@@ -62,10 +60,6 @@ class MirroredRequest extends SentRequest implements AnswerHandler {
 
   onBodySent(): void {
     this.#maybeStale = false;
-  }
-
-  onRequestSent(): void {
-    // The time limit of the response began with the request.
   }
 
   onResponseStarted(): void {

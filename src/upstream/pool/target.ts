@@ -93,13 +93,13 @@ export function createTarget(
 
 /** Returns the state of a target, for people and metrics. @param oldestMs see `TargetState`. */
 export function stateOf(
-  target: Target,
+  { name, protocol }: UpstreamOptions,
+  { address, pool: { negotiated }, weight, inFlight, healthy, ejected, failures }: Target,
   oldestMs: number,
-): Omit<TargetState, "upstream" | "protocol"> {
-  const { address, pool, weight, inFlight, healthy, ejected, failures } = target;
+): TargetState {
   const state = healthy ? (ejected ? "ejected" : "available") : "unhealthy";
-  const { negotiated } = pool;
-  return { target: address, negotiated, state, weight, inFlight, oldestMs, failures };
+  const load = { weight, inFlight, oldestMs, failures };
+  return { upstream: name, target: address, protocol, negotiated, state, ...load };
 }
 
 /** The state of one target. */
