@@ -1,7 +1,7 @@
 import { isIP, type LookupFunction } from "node:net";
 import { lookupFor, WatchedName } from "../resolve/lookup.ts";
 import { createTarget, type Target } from "./target.ts";
-import { addressOf, originAt, originOf, type TargetOrigin } from "./target-origin.ts";
+import { addressOf, originOf, type TargetOrigin } from "./target-origin.ts";
 import type { ResolveOptions, UpstreamEvents, UpstreamOptions } from "./upstreams.ts";
 
 /** Returns a `lookup` function that queries the DNS servers of an upstream; undefined if the system resolves its names. */
@@ -117,7 +117,8 @@ export class TargetList {
     row.targets = addresses.map((address) => {
       const known = before.find((target) => target.origin.hostname === address);
       if (known !== undefined) return known;
-      const at = originAt(origin, address);
+      // Certificate and `Host` stay those of the name.
+      const at = { ...origin, hostname: address };
       const target = createTarget(addressOf(at), at, this.#options, weight);
       added.push(target);
       return target;

@@ -34,11 +34,6 @@ export function tlsOptionsOf({ tls, serverName = "" }: TargetOrigin): TargetTlsO
   return { servername: serverName, ca: tls?.ca, cert: tls?.cert, key: tls?.key };
 }
 
-/** Returns the origin at one of the addresses of a name. Certificate and `Host` stay those of the name. */
-export function originAt(origin: TargetOrigin, hostname: string): TargetOrigin {
-  return { ...origin, hostname };
-}
-
 /** Returns the address of an origin, for logs. */
 export function addressOf({ protocol, hostname, port }: TargetOrigin): string {
   return `${protocol}//${isIP(hostname) === 6 ? `[${hostname}]` : hostname}:${port}`;
