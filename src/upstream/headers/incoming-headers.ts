@@ -174,9 +174,11 @@ const DROPPED = new Set([
   ...["proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "x-request-id"],
 ]);
 
-/** A 204 has no length (RFC 9110 §8.6), a 103 no fields about a body (RFC 8297 §2). */
-const DROPPED_FROM_204 = new Set([...DROPPED, "content-length"]);
-const DROPPED_FROM_103 = new Set([...DROPPED_FROM_204, "trailer"]);
+/** By status: a 103 has no fields about a body (RFC 8297 §2), a 204 no length (RFC 9110 §8.6). */
+const DROPPED_FROM: Readonly<Record<number, ReadonlySet<string>>> = {
+  103: new Set([...DROPPED, "content-length", "trailer"]),
+  204: new Set([...DROPPED, "content-length"]),
+};
 
 /**
  * Fields that affect routing, authorization, caching or framing. A recipient that merges trailers into the header
@@ -205,7 +207,8 @@ export function clientFields(
   if (route.mapsAnswers === true && origin !== undefined) {
     mapAnswerBack(headers, permit, [backendHost(permit, origin), origin.authority]);
   }
-  const fields = responseHeaders(headers, request.requestId, status);
+  const fields = responseHeaders(headers, status);
+  fields.push("X-Request-Id", request.requestId);
   if (cors !== undefined) addCors(fields, headers, cors);
   if (route.tokenFrom !== undefined || OFTEN_UNSEEN.has(route.auth)) keepPrivate(fields, permit);
   const { responseHeaders: changes } = route;
@@ -227,23 +230,8 @@ function addCors(fields: string[], headers: IncomingHttpHeaders, cors: readonly 
  * @param headers names in lower case.
  * @returns names and values, alternating.
  */
-export function responseHeaders(
-  headers: IncomingHttpHeaders,
-  requestId: string,
-  status: number,
-): string[] {
-  const passed = endToEnd(headers, status === 204 ? DROPPED_FROM_204 : DROPPED);
-  passed.push("X-Request-Id", requestId);
-  return passed;
-}
-
-/** Creates the fields of a 103 for the client, without those about the connection or the body. */
-export function earlyHintsHeaders(headers: IncomingHttpHeaders): string[] {
-  return endToEnd(headers, DROPPED_FROM_103);
-}
-
-/** @returns names and values, alternating, without those that the backend's `Connection` names. */
-function endToEnd(headers: IncomingHttpHeaders, dropped: ReadonlySet<string>): string[] {
+export function responseHeaders(headers: IncomingHttpHeaders, status: number): string[] {
+  const dropped = DROPPED_FROM[status] ?? DROPPED;
   const passed: string[] = [];
   const named = connectionOptions(headers.connection);
   const disposition = headers["content-disposition"];

@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { OutgoingResponse } from "../../core/request/http-message.ts";
 import {
   clientFields,
-  earlyHintsHeaders,
   isPassable,
   mayEndWithTrailers,
+  responseHeaders,
   responseTrailers,
 } from "../headers/incoming-headers.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
@@ -191,6 +191,6 @@ function passEarlyHints(response: OutgoingResponse, headers: IncomingHttpHeaders
   const { req } = response;
   if (response.destroyed || req.socket.writableNeedDrain || response.headersSent) return;
   if (req.httpVersion === "1.0") return;
-  const fields = earlyHintsHeaders(headers);
+  const fields = responseHeaders(headers, 103);
   if (fields.length > 0) response.writeInformation?.(103, fields);
 }

@@ -140,10 +140,8 @@ export class Exchange extends SentRequest implements AnswerHandler {
     if (response.headersSent) throw new BackendFault("client_gone");
     const { target } = this;
     const now = settings.clock.monotonic();
-    if (target !== undefined) {
-      target.answeredAt = now;
-      upstream.states?.answered(target, status);
-    }
+    if (target !== undefined) target.answeredAt = now;
+    if (target !== undefined) upstream.states?.answered(target, status);
     if (status >= 502 && isUnwanted(this.#attempt, status)) throw new BackendFault("repeated");
     this.#body?.settle();
     this.#answer.begin(status, statusMessage, headers, now - this.sentAt);

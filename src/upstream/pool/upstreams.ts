@@ -140,11 +140,10 @@ export class Upstream {
    */
   take(requester: Requester, avoid?: Target): Target | undefined {
     if (avoid === undefined && this.#retries < MAX_RETRIES) this.#retries += EARNED_RETRIES;
-    const only = this.#only;
-    const target =
-      only !== undefined && only.inFlight < only.unreserved
-        ? only
-        : this.#group.choose(requester, avoid);
+    let target = this.#only;
+    if (target === undefined || target.inFlight >= target.unreserved) {
+      target = this.#group.choose(requester, avoid);
+    }
     if (target === undefined) return undefined;
     target.inFlight += 1;
     this.#inFlight.add(requester);
