@@ -2,7 +2,7 @@ import { isIP } from "node:net";
 import { upstreamsOf } from "../../app/from-files.ts";
 import { remoteFailure } from "../../lib/text/error-code.ts";
 import { healthFaultOf } from "../../upstream/pool/health-check.ts";
-import { createTarget } from "../../upstream/pool/target.ts";
+import { Target } from "../../upstream/pool/target.ts";
 import { originOf, type TargetOrigin } from "../../upstream/pool/target-origin.ts";
 import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
 import { lookupFor } from "../../upstream/resolve/lookup.ts";
@@ -64,7 +64,7 @@ async function checkOrigin(
   const { health, protocol } = upstream;
   const findings = await reach(label, origin, { ...reaching, hints: HINTS, protocol });
   if (health === undefined || findings.some(({ result }) => result === "bad")) return findings;
-  const target = createTarget(label, origin, upstream);
+  const target = new Target(label, origin, upstream);
   const fault = await healthFaultOf(target, health);
   await target.pool.close();
   const hint = "check the backend, health.path and health.status";

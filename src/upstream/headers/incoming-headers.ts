@@ -265,14 +265,8 @@ export function responseTrailers(trailers: IncomingHttpHeaders): [string, string
 
 function connectionOptions(value: string | string[] | undefined): ReadonlySet<string> | undefined {
   if (value === undefined || value === "keep-alive" || value === "close") return undefined;
-  return new Set(
-    [value]
-      .flat()
-      .join(",")
-      .toLowerCase()
-      .split(",")
-      .map((option) => option.trim()),
-  );
+  const options = [value].flat().join(",").toLowerCase().split(",");
+  return new Set(options.map((option) => option.trim()));
 }
 
 /** A reason phrase without control characters, which Node refuses to write (RFC 9112 §4). */

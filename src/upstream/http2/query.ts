@@ -1,14 +1,15 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { AnswerHandler, ConnectionPool, RequestControl } from "../http/connection.ts";
+import type {
+  AnswerHandler,
+  BackendRequest,
+  ConnectionPool,
+  RequestControl,
+} from "../http/connection.ts";
 
 /** A request that Sallyport itself sends to a backend. */
-export interface BackendQuery {
-  readonly method: "GET" | "POST";
-  readonly path: string;
-  /** Names and values, alternating, including `Host`. */
-  readonly headers: string[];
+export type BackendQuery = Pick<BackendRequest, "method" | "path" | "headers"> & {
   readonly body?: Buffer;
-}
+};
 
 export interface ShortAnswer {
   readonly status: number;

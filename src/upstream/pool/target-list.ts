@@ -1,6 +1,6 @@
 import { isIP, type LookupFunction } from "node:net";
 import { lookupFor, WatchedName } from "../resolve/lookup.ts";
-import { createTarget, type Target } from "./target.ts";
+import { Target } from "./target.ts";
 import { addressOf, originOf, type TargetOrigin } from "./target-origin.ts";
 import type { ResolveOptions, UpstreamEvents, UpstreamOptions } from "./upstreams.ts";
 
@@ -62,7 +62,7 @@ export class TargetList {
       const origin = originOf(address, tls);
       const weight = weights?.[index];
       if (resolve === undefined || !hasName(origin)) {
-        const target = createTarget(address, origin, options, weight);
+        const target = new Target(address, origin, options, weight);
         return { origin, weight, name: undefined, targets: [target] };
       }
       const name = new WatchedName(origin.hostname, resolve, {
@@ -119,7 +119,7 @@ export class TargetList {
       if (known !== undefined) return known;
       // Certificate and `Host` stay those of the name.
       const at = { ...origin, hostname: address };
-      const target = createTarget(addressOf(at), at, this.#options, weight);
+      const target = new Target(addressOf(at), at, this.#options, weight);
       added.push(target);
       return target;
     });
