@@ -62,13 +62,8 @@ export interface AnswerHandler {
   /** The first bytes of an answer, interim ones included, have arrived. Called again for further bytes. */
   onResponseStarted?(): void;
   /** @param headers names in lower case. */
-  onResponseStart(
-    control: RequestControl,
-    status: number,
-    headers: IncomingHttpHeaders,
-    statusMessage?: string,
-  ): void;
-  onResponseData(control: RequestControl, chunk: Buffer): void;
-  onResponseEnd(control: RequestControl, trailers: IncomingHttpHeaders | undefined): void;
-  onResponseError(control: RequestControl | null, error: Error): void;
+  onResponseStart(status: number, headers: IncomingHttpHeaders, statusMessage?: string): void;
+  onResponseData(chunk: Buffer): void;
+  onResponseEnd(trailers: IncomingHttpHeaders | undefined): void;
+  onResponseError(error: Error): void;
 }

@@ -124,12 +124,7 @@ export class Exchange extends SentRequest implements AnswerHandler {
     this.#maybeStale = false;
   }
 
-  onResponseStart(
-    _control: RequestControl,
-    status: number,
-    headers: IncomingHttpHeaders,
-    statusMessage = "",
-  ): void {
+  onResponseStart(status: number, headers: IncomingHttpHeaders, statusMessage = ""): void {
     if (this.#isOver) return;
     if (status < 200) {
       this.#limits.response.start(this);
@@ -149,12 +144,12 @@ export class Exchange extends SentRequest implements AnswerHandler {
     this.#limits.idle.start(this);
   }
 
-  onResponseData(control: RequestControl, chunk: Buffer): void {
+  onResponseData(chunk: Buffer): void {
     // Nothing has moved.
     if (this.#isOver || chunk.length === 0) return;
     this.#limits.idle.start(this);
     if (this.#answer.write(chunk)) return;
-    control.pause();
+    this.#control?.pause();
     this.list?.cancel(this);
   }
 
@@ -165,7 +160,7 @@ export class Exchange extends SentRequest implements AnswerHandler {
     this.#control?.resume();
   }
 
-  onResponseEnd(_control: RequestControl, trailers: IncomingHttpHeaders | undefined): void {
+  onResponseEnd(trailers: IncomingHttpHeaders | undefined): void {
     this.list?.cancel(this);
     this.#slot.release();
     if (this.#isOver) return;
@@ -174,7 +169,7 @@ export class Exchange extends SentRequest implements AnswerHandler {
     this.#answer.end(trailers);
   }
 
-  onResponseError(_control: RequestControl | null, error: Error): void {
+  onResponseError(error: Error): void {
     this.list?.cancel(this);
     if (this.#isOver) return;
     const failure = failureOf(error);

@@ -75,7 +75,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
     // The parser may be running.
     setImmediate(() => this.#parser.close());
     if (current === undefined) return;
-    if (current.isWritten) current.handler.onResponseError(current, error);
+    if (current.isWritten) current.handler.onResponseError(error);
     else this.#pool.unwritten(current, error, this.#used);
   }
 
@@ -186,13 +186,13 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
       const hint = headers["keep-alive"];
       this.#hint = typeof hint === "string" ? hint : "";
     }
-    current.handler.onResponseStart(current, status, headers, statusMessage);
+    current.handler.onResponseStart(status, headers, statusMessage);
     return current.request.method === "HEAD";
   }
 
   /** The part of the body in one read. */
   onBody(content: Buffer): void {
-    if (this.#current !== undefined) this.#current.handler.onResponseData(this.#current, content);
+    this.#current?.handler.onResponseData(content);
   }
 
   /** The end of a response that is not interim. @param trailers names and values, alternating; undefined if there are none. */
@@ -204,7 +204,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
     if (this.#paused) this.resume();
     if (reusable) this.#pool.released(this, this.#hint);
     else this.close();
-    current.handler.onResponseEnd(current, trailers && headersOf(trailers));
+    current.handler.onResponseEnd(trailers && headersOf(trailers));
   }
 
   #detach(): Assignment | undefined {

@@ -43,7 +43,7 @@ export class Http1Pool implements ConnectionPool {
     const isHttp2 = error instanceof BackendFault && error.kind === "chose_http2";
     if (isHttp2) this.#fallback?.(request, handler);
     else if (wasUsed) this.dispatch(request, handler);
-    else handler.onResponseError(null, error);
+    else handler.onResponseError(error);
   }
 
   close(): Promise<void> {

@@ -232,7 +232,7 @@ export class BackendStream implements Connection, RequestControl {
     this.#owner.heard();
     if (!this.#answered) this.#handler.onResponseStarted?.();
     this.#answered = true;
-    this.#handler.onResponseStart(this, status, headers);
+    this.#handler.onResponseStart(status, headers);
     if (status < 200 || this.isOver) return;
     if ((flags & nodeHttp2().constants.NGHTTP2_FLAG_END_STREAM) !== 0) {
       this.#stream?.resume();
@@ -248,7 +248,7 @@ export class BackendStream implements Connection, RequestControl {
     this.#waiting -= 1;
     this.#owner.heard();
     countGarbage(chunk.length);
-    this.#handler.onResponseData(this, chunk);
+    this.#handler.onResponseData(chunk);
   }
 
   onEnd(): void {
@@ -256,7 +256,7 @@ export class BackendStream implements Connection, RequestControl {
     this.#handles = undefined;
     this.#endRequest();
     this.#leave();
-    this.#handler.onResponseEnd(this, this.#trailers);
+    this.#handler.onResponseEnd(this.#trailers);
   }
 
   /** A backend that responds before it has read the body may never read the rest. */
@@ -291,7 +291,7 @@ export class BackendStream implements Connection, RequestControl {
 
   #fail(error: Error): void {
     this.#leave();
-    this.#handler.onResponseError(this, error);
+    this.#handler.onResponseError(error);
   }
 
   #leave(): void {

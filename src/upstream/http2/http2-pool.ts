@@ -347,7 +347,7 @@ export class Http2Pool implements ConnectionPool {
     const fallback = error instanceof BackendFault && error.kind === "no_http2" && this.#fallback;
     callEach(waiting, ({ request, handler }) => {
       if (fallback) fallback(request, handler);
-      else handler.onResponseError(null, error ?? new BackendFault("stream_reset"));
+      else handler.onResponseError(error ?? new BackendFault("stream_reset"));
     });
     this.#settle();
   }

@@ -88,30 +88,30 @@ class Reader implements AnswerHandler {
     if (this.#ended !== undefined) control.abort(this.#ended);
   }
 
-  onResponseStart(control: RequestControl, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     this.#status = status;
     this.#headers = headers;
-    this.#endIfEnough(control);
+    this.#endIfEnough();
   }
 
-  onResponseData(control: RequestControl, chunk: Buffer): void {
+  onResponseData(chunk: Buffer): void {
     this.#parts.push(chunk);
     this.#bytes += chunk.length;
-    this.#endIfEnough(control);
+    this.#endIfEnough();
   }
 
-  #endIfEnough(control: RequestControl): void {
+  #endIfEnough(): void {
     if (this.#bytes < this.#maxBytes) return;
     this.#settle({});
-    control.abort(new Error("enough"));
+    this.#control?.abort(new Error("enough"));
   }
 
-  onResponseEnd(_control: RequestControl, trailers: IncomingHttpHeaders = {}): void {
+  onResponseEnd(trailers: IncomingHttpHeaders = {}): void {
     this.#settle(trailers);
   }
 
-  onResponseError(_control: RequestControl | null, error: Error): void {
+  onResponseError(error: Error): void {
     this.answer.reject(error);
   }
 

@@ -66,7 +66,7 @@ class MirroredRequest extends SentRequest implements AnswerHandler {
     this.#maybeStale = false;
   }
 
-  onResponseStart(_control: RequestControl, status: number): void {
+  onResponseStart(status: number): void {
     if (status < 200) return;
     const { clock, observer } = this.#settings;
     this.target.answeredAt = clock.monotonic();
@@ -75,18 +75,18 @@ class MirroredRequest extends SentRequest implements AnswerHandler {
     observer.upstreamAnswered(this.#upstream.name, status, seconds);
   }
 
-  onResponseData(control: RequestControl, chunk: Buffer): void {
+  onResponseData(chunk: Buffer): void {
     this.#answerBytes += chunk.length;
     if (this.#answerBytes <= MAX_ANSWER_BYTES) return;
     this.#end("answered");
-    control.abort(new BackendFault("client_gone"));
+    this.#control?.abort(new BackendFault("client_gone"));
   }
 
   onResponseEnd(): void {
     this.#end("answered");
   }
 
-  onResponseError(_control: RequestControl | null, error: Error): void {
+  onResponseError(error: Error): void {
     this.#fail(error);
   }
 

@@ -61,7 +61,7 @@ class AlpnPool implements ConnectionPool {
     }
     const turns = (this.#turns.get(handler) ?? 0) + 1;
     this.#turns.set(handler, turns);
-    if (turns > MAX_TURNS) handler.onResponseError(null, new BackendFault("no_http2"));
+    if (turns > MAX_TURNS) handler.onResponseError(new BackendFault("no_http2"));
     else this.#pool.dispatch(request, handler);
   }
 }

@@ -52,7 +52,7 @@ export class TargetList {
   readonly #rows: readonly Row[];
   /** Removed targets that still have requests in flight. */
   readonly #leaving = new Set<Target>();
-  #closing: Promise<unknown>[] = [];
+  readonly #closing = new Set<Promise<void>>();
 
   constructor(options: UpstreamOptions, observer: UpstreamEvents | undefined, events: ListEvents) {
     this.#options = options;
@@ -98,10 +98,8 @@ export class TargetList {
   /** A removed target has one request fewer. */
   released(target: Target): void {
     if (target.inFlight > 0 || !this.#leaving.delete(target)) return;
-    const closed = target.pool.close().finally(() => {
-      this.#closing = this.#closing.filter((each) => each !== closed);
-    });
-    this.#closing.push(closed);
+    const closed = target.pool.close().finally(() => this.#closing.delete(closed));
+    this.#closing.add(closed);
   }
 
   /** Closes all connections once their requests have finished. */

@@ -46,25 +46,21 @@ export class HandshakeClient extends EventEmitter<{ close: [] }> implements Buff
   /** Ends the handshake with the backend: the client has left, or gets its answer from elsewhere. */
   readonly cancel = (): void => {
     this.#detach();
-    this.#clear();
     this.emit("close");
   };
 
   /** Detaches from the client; its next reader gets the early data first. */
   handOver(): void {
+    const early = Buffer.concat(this.#early);
     this.#detach();
     const { duplex } = this.#end;
-    if (this.#bytes > 0 && !duplex.destroyed) duplex.unshift(Buffer.concat(this.#early));
-    this.#clear();
+    if (early.length > 0 && !duplex.destroyed) duplex.unshift(early);
   }
 
   #detach(): void {
     const { duplex } = this.#end;
     duplex.off("data", this.#onData).off("end", this.#onEnd).off("close", this.cancel);
     duplex.pause();
-  }
-
-  #clear(): void {
     this.#early = [];
     this.#bytes = 0;
   }

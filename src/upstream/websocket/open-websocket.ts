@@ -197,6 +197,8 @@ export class OpenWebSocket implements BufferHolder {
   readonly #idle: NodeJS.Timeout;
   #ending = false;
   readonly #closed = Promise.withResolvers<void>();
+  /** Resolves when the client's side is closed. */
+  readonly closed = this.#closed.promise;
 
   /** Must be created in the same turn as the pipes, before any data has passed. */
   constructor(context: UpgradeContext, client: ClientEnd, backend: Socket) {
@@ -252,11 +254,6 @@ export class OpenWebSocket implements BufferHolder {
     const fromClient = this.#backend.writableLength + unreadOf(duplex);
     const factor = connection instanceof TLSSocket ? TLS_FACTOR : 1;
     return fromClient * factor + unreadOf(this.#backend);
-  }
-
-  /** Resolves when the client's side is closed. */
-  get closed(): Promise<void> {
-    return this.#closed.promise;
   }
 
   /**
