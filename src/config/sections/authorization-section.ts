@@ -5,10 +5,12 @@ import {
   entryName,
   line,
   onError,
+  optional,
+  optionalMapping,
   remoteAccess,
   remoteTimes,
-  staleTime,
   remoteUrl,
+  staleTime,
   text,
 } from "../fields.ts";
 import { listAt, mappingAt, type PathProblem, unknownIssuers, type Written } from "../written.ts";
@@ -31,19 +33,17 @@ function attribute() {
 }
 
 function resource() {
-  return z
-    .strictObject({
+  return optionalMapping(
+    "What the caller must be allowed to use; may contain ${query:NAME} and ${header:NAME}. Default: the path",
+    {
       group: attribute().describe("API group; empty for the core group"),
       version: attribute().describe("API version"),
       resource: attribute().describe("Resource, in the plural"),
       subresource: attribute().describe("Subresource"),
       namespace: attribute().describe("Namespace"),
       name: attribute().describe("Name of the object"),
-    })
-    .exactOptional()
-    .describe(
-      "What the caller must be allowed to use; may contain ${query:NAME} and ${header:NAME}. Default: the path",
-    );
+    },
+  );
 }
 
 function subjectAccessReview() {
@@ -51,11 +51,10 @@ function subjectAccessReview() {
     kind: z.literal("subjectAccessReview").describe("Asks Kubernetes RBAC"),
     apiServer: apiServer(),
     ...remoteAccess(),
-    issuers: z
-      .array(text())
-      .min(1)
-      .exactOptional()
-      .describe("Issuers whose subjects are users of the cluster; default: those with tokenReview"),
+    issuers: optional(
+      "Issuers whose subjects are users of the cluster; default: those with tokenReview",
+      z.array(text()).min(1),
+    ),
     resource: resource(),
     ...remoteTimes({ timeout: "2s", cache: "30s" }),
     staleFor: staleTime(),

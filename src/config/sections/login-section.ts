@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration, whole, settings } from "../fields.ts";
+import { duration, optional, settings, whole } from "../fields.ts";
 
 /** The section `login`. */
 const failures = () => whole(1, 1_000_000);
@@ -33,13 +33,12 @@ function throttle() {
 function sharedLimits() {
   return {
     address: settings("Limits for one address, or IPv6 /64, over all names", {
-      attempts: failures()
-        .exactOptional()
-        .describe(
-          "Failures from one address (IPv6: /64), over all names, that lead to a ban; default: ten times throttle.attempts",
-        ),
-      within: duration().exactOptional().describe("Period; default: throttle.within"),
-      ban: duration().exactOptional().describe("Length of the ban; default: throttle.ban"),
+      attempts: optional(
+        "Failures from one address (IPv6: /64), over all names, that lead to a ban; default: ten times throttle.attempts",
+        failures(),
+      ),
+      within: optional("Period; default: throttle.within", duration()),
+      ban: optional("Length of the ban; default: throttle.ban", duration()),
     }),
     account: settings("Limits for one name, over all addresses", {
       attempts: failures()

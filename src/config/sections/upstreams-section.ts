@@ -1,6 +1,16 @@
 import { isIP, isIPv6 } from "node:net";
 import { z } from "zod";
-import { duration, entryName, filePath, isHost, refuse, whole, settings } from "../fields.ts";
+import {
+  duration,
+  entryName,
+  filePath,
+  isHost,
+  oneOf,
+  optional,
+  refuse,
+  settings,
+  whole,
+} from "../fields.ts";
 import { decidesOnly } from "./decisions-section.ts";
 import { BALANCES } from "../../upstream/pool/balancers.ts";
 import { originOf } from "../../upstream/pool/target-origin.ts";
@@ -77,14 +87,13 @@ type WrittenTarget = string | { readonly url: string; readonly weight: number };
 
 function upstreamTls() {
   return z.strictObject({
-    caFile: filePath().exactOptional().describe("Authorities, PEM; default: Node's"),
-    certFile: filePath().exactOptional().describe("Client certificate, PEM"),
-    keyFile: filePath({ secret: true }).exactOptional().describe("Its key, PEM"),
-    serverName: z
-      .string()
-      .refine(isHost, "must be a host name")
-      .exactOptional()
-      .describe("Name in the certificate; default: the target's host"),
+    caFile: optional("Authorities, PEM; default: Node's", filePath()),
+    certFile: optional("Client certificate, PEM", filePath()),
+    keyFile: optional("Its key, PEM", filePath({ secret: true })),
+    serverName: optional(
+      "Name in the certificate; default: the target's host",
+      z.string().refine(isHost, "must be a host name"),
+    ),
   });
 }
 
@@ -104,7 +113,7 @@ function upstreamsSection() {
       .min(1)
       .describe("http://host:port, https://host:port or unix:/path/of/socket"),
     ...targetKeys(),
-    tls: upstreamTls().exactOptional().describe("TLS for https targets"),
+    tls: optional("TLS for https targets", upstreamTls()),
     connections: whole(1, 65_535).default(256).describe("Connections to each target"),
     queue: queue(),
     timeouts: settings("Time limits for the backend", {
@@ -171,13 +180,12 @@ function healthTimes() {
 
 function health() {
   return z.strictObject({
-    kind: z.enum(["http", "grpc"]).default("http").describe("Checks a path, or grpc.health.v1"),
-    path: z
-      .string()
-      .regex(/^\/[!-~]*$/, "must be a path, and may have a query")
-      .exactOptional()
-      .describe("Kind http: path to GET"),
-    status: statuses().exactOptional().describe("Kind http: healthy statuses; default: 200-399"),
+    kind: oneOf(["http", "grpc"], "http").describe("Checks a path, or grpc.health.v1"),
+    path: optional(
+      "Kind http: path to GET",
+      z.string().regex(/^\/[!-~]*$/, "must be a path, and may have a query"),
+    ),
+    status: optional("Kind http: healthy statuses; default: 200-399", statuses()),
     service: z
       .string()
       .regex(/^[\w.-]{0,127}$/, "must be the name of a service, such as orders.v1.Orders")
@@ -218,10 +226,9 @@ function resolve() {
       .min(1)
       .exactOptional()
       .describe("DNS servers; default: the system's resolver"),
-    family: z
-      .enum(["auto", "ipv4", "ipv6", "all"])
-      .default("auto")
-      .describe("auto: IPv4 if there is any, else IPv6"),
+    family: oneOf(["auto", "ipv4", "ipv6", "all"], "auto").describe(
+      "auto: IPv4 if there is any, else IPv6",
+    ),
     staleFor: duration()
       .prefault("10m")
       .describe("How long the last addresses stay in use while lookups find none"),
@@ -230,16 +237,14 @@ function resolve() {
 
 function targetKeys() {
   return {
-    protocol: z
-      .enum(["http1", "http2", "h2c", "auto"])
-      .default("http1")
-      .describe("http2: over TLS; h2c: HTTP/2 without TLS; auto: what TLS negotiates"),
-    resolve: resolve().exactOptional().describe("Makes each address of a name a target"),
-    balance: z
-      .enum(BALANCES)
-      .default("roundRobin")
-      .describe("How to choose among targets with a free connection"),
-    health: health().exactOptional().describe("Checks each of several targets"),
+    protocol: oneOf(["http1", "http2", "h2c", "auto"], "http1").describe(
+      "http2: over TLS; h2c: HTTP/2 without TLS; auto: what TLS negotiates",
+    ),
+    resolve: optional("Makes each address of a name a target", resolve()),
+    balance: oneOf(BALANCES, "roundRobin").describe(
+      "How to choose among targets with a free connection",
+    ),
+    health: optional("Checks each of several targets", health()),
     ejection: ejection()
       .prefault({})
       .describe("Stops using a target that fails requests, if there are others"),
