@@ -163,7 +163,7 @@ export class Service {
       workersAlive: this.workersAlive,
       stores: parts.logins.stores,
       clock,
-      targets: () => traffic.collect("targets"),
+      targets: async () => (await traffic.state()).targets,
     });
   }
 
@@ -321,7 +321,7 @@ function feedGauges({ gauges }: Metrics, service: Service): void {
   gauges.workers = () => ({ count, alive: service.workersAlive() ?? count });
   gauges.tokenCacheEntries = traffic.tokenCacheEntries;
   gauges.upstreamLoad = traffic.upstreamLoad;
-  gauges.targets = () => traffic.collect("targets");
+  gauges.targets = async () => (await traffic.state()).targets;
   // With several threads, each thread has its own gauge.
   if (count === 1) gauges.issuers = () => traffic.issuers();
 }

@@ -30,7 +30,7 @@ import {
 } from "./reload/generations.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import { logoutWith } from "./revoking.ts";
-import { answerIn, type QueryName, type ThreadAnswers } from "./threads/thread-queries.ts";
+import type { ThreadState } from "./threads/thread-state.ts";
 import { tracedObserver } from "./observation.ts";
 
 /** The options of a gate that the traffic itself sets. */
@@ -69,8 +69,8 @@ export interface Traffic {
   readonly port: number;
   readonly tokenCacheEntries: () => number;
   readonly upstreamLoad: (upstream: string) => UpstreamLoad;
-  /** Collects the answers of all threads to a query, merged. */
-  collect<Name extends QueryName>(name: Name): Promise<ThreadAnswers[Name]>;
+  /** Returns the state of all threads that answer, merged. */
+  state(): Promise<ThreadState>;
   /** Returns all trusted issuers, and whether their tokens can be verified now. */
   issuers(): readonly IssuerState[];
   /** Calls a function with the gate in force, and keeps the gate open until the result has arrived. */
@@ -180,8 +180,9 @@ class ThreadTraffic implements Traffic {
   readonly upstreamLoad = (upstream: string): UpstreamLoad =>
     this.#parts.generations.load(upstream);
 
-  async collect<Name extends QueryName>(name: Name): Promise<ThreadAnswers[Name]> {
-    return answerIn(this.#parts, name);
+  async state(): Promise<ThreadState> {
+    const { generations, outages } = this.#parts;
+    return { targets: generations.targets(), outages: outages.list(), issuers: this.issuers() };
   }
 
   issuers(): readonly IssuerState[] {

@@ -52,9 +52,9 @@ function keyOf({ kind, name }: RemoteCheckName): string {
 }
 
 /** Merges the outages of several threads: the longest counts. */
-export function mergeOutages(ofThreads: readonly (readonly RemoteOutage[])[]): RemoteOutage[] {
+export function mergeOutages(ofThreads: readonly RemoteOutage[]): RemoteOutage[] {
   const merged = new Map<string, RemoteOutage>();
-  for (const each of ofThreads.flat()) {
+  for (const each of ofThreads) {
     const { since, failedAt, stale } = merged.get(keyOf(each)) ?? each;
     merged.set(keyOf(each), {
       ...each,

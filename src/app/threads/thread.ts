@@ -34,7 +34,7 @@ import { createObservation, type Observation } from "../observation.ts";
 import { ReloadStates } from "../reload/reload-states.ts";
 import { collectStart } from "./thread-memory.ts";
 import { surviveErrors } from "../survive-errors.ts";
-import { posted, type PostedAnswer, type QueryName } from "./thread-queries.ts";
+import type { ThreadState } from "./thread-state.ts";
 import { startTraffic, type Traffic, type TrafficChange } from "../traffic.ts";
 import type { Change } from "../../core/change.ts";
 
@@ -214,8 +214,7 @@ function threadApi(parts: ThreadParts) {
     keys: (name: keyof KeyRings, ring: KeyRing) => keys[name].replace(ring),
     revoked: (news: RevocationNews) => revocations.take(news),
     scrape: (): Promise<readonly object[]> => metrics.json(),
-    collect: async (name: QueryName): Promise<PostedAnswer> =>
-      posted(name, await (await traffic).collect(name)),
+    state: async (): Promise<ThreadState> => (await traffic).state(),
     recent: (): RecentEvents => parts.recent.events(),
     /** Must be the last call. Also returns the metrics, which cannot be fetched afterwards. */
     async drain(): Promise<{ readonly finished: boolean; readonly metrics: readonly object[] }> {

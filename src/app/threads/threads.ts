@@ -13,7 +13,7 @@ import { logBacklogMemory } from "./log-backlog.ts";
 import { prepareAll } from "../reload/reloader.ts";
 import { collectStart, keepThreadsSmall } from "./thread-memory.ts";
 import type { RecentEvents } from "../../core/recent.ts";
-import { mergeAnswers, mergeIssuers } from "./thread-queries.ts";
+import { mergeIssuers, mergeStates } from "./thread-state.ts";
 import { TrafficThread } from "./traffic-thread.ts";
 import type { Traffic, TrafficChange, TrafficOptions } from "../traffic.ts";
 import { callEach } from "../../lib/async/isolation.ts";
@@ -67,7 +67,7 @@ export async function startThreads(
     // Each thread has its own gauge; the metrics add them up.
     tokenCacheEntries: () => 0,
     upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0, targets: 0 }),
-    issuers: () => mergeIssuers(threads.map(({ issuers }) => issuers)),
+    issuers: () => mergeIssuers(threads.flatMap(({ issuers }) => issuers)),
     query: dryRunGate.query,
     prepare: (changed) =>
       prepareAll([() => dryRunGate.prepare(changed), () => prepareAllThreads(threads, changed)]),
@@ -83,8 +83,10 @@ export async function startThreads(
     },
     metricsText: async (own) => own.textWith(await countedIn(threads)),
     metricObjects: async (own) => totalsOf([await own.json(), ...(await countedIn(threads))]),
-    collect: async (name) =>
-      mergeAnswers(name, await Promise.all(threads.map((each) => each.ask("collect", name)))),
+    async state() {
+      const states = await Promise.all(threads.map((thread) => thread.ask("state")));
+      return mergeStates(states.filter((state) => state !== undefined));
+    },
     recent: () => Promise.all(threads.map((thread) => thread.ask("recent"))),
     alive: () => threads.filter(({ alive }) => alive).length,
     failures: () => threads.flatMap(({ failure }) => failure ?? []),
