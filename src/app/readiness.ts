@@ -10,7 +10,7 @@ import {
   probePage,
   type Reachability,
 } from "../upstream/pool/health-check.ts";
-import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
+import type { GateOptions } from "./gate/gate-options.ts";
 import type { OpenUserStore } from "../credentials/stores/user-store.ts";
 import { sharedFor, SingleFlight } from "../lib/async/single-flight.ts";
 import { withTimeout } from "../lib/async/with-timeout.ts";
@@ -88,11 +88,7 @@ interface ProbingSources {
   readonly clock: Clock;
 }
 
-/** The configuration and its upstreams, with the contents of their files. */
-interface Probed {
-  readonly configuration: Configuration;
-  readonly upstreams: readonly UpstreamOptions[];
-}
+type Probed = Pick<GateOptions, "configuration" | "files">;
 
 export function createProbing(
   probed: Probed,
@@ -156,7 +152,8 @@ interface Wanted {
 }
 
 function wantedBy(probed: Probed, clock: Clock): Wanted {
-  const { configuration, upstreams } = probed;
+  const { configuration, files } = probed;
+  const { upstreams } = files;
   const ready = configuration.admin === "off" ? undefined : configuration.admin.ready;
   return {
     ready,
@@ -227,11 +224,11 @@ function upstreamsCheck(
   };
 }
 
-function probePagesOf({ configuration, upstreams }: Probed): AdminPage[] {
+function probePagesOf({ configuration, files }: Probed): AdminPage[] {
   const { admin } = configuration;
-  if (admin === "off" || admin.probes.length === 0) return [];
+  if (admin === "off") return [];
   return admin.probes.flatMap((probe) => {
-    const probed = upstreams.find(({ name }) => name === probe.upstream);
+    const probed = files.upstreams.find(({ name }) => name === probe.upstream);
     return probed === undefined ? [] : [probePage(probe, probed)];
   });
 }

@@ -17,7 +17,6 @@ import type { OwnKeys } from "../tokens/keys/own-keys.ts";
 import type { RevocationList } from "../tokens/revocation/revocation-list.ts";
 import { TrustedKeys } from "../tokens/trusted/trusted-keys.ts";
 import { createObservedReading, type FairReadingOptions } from "./client-warnings.ts";
-import type { GateFiles } from "./from-files.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import type { GateOptions } from "./gate/gate-options.ts";
 import { RemoteOutages } from "./gate/remote-checks.ts";
@@ -61,7 +60,7 @@ export interface TrafficOptions extends Omit<GateOptions, OwnOptions> {
 }
 
 /** The options that a reload can change. OpenSSL must have accepted the certificate before. */
-export type TrafficChange = Pick<TrafficOptions, "configuration" | "tls" | keyof GateFiles>;
+export type TrafficChange = Pick<TrafficOptions, "configuration" | "tls" | "files">;
 
 /** The part of Sallyport that serves clients, in one thread or several: listener, gate, connections to the backends. */
 export interface Traffic {

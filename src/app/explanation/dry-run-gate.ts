@@ -9,7 +9,7 @@ import type { Leased } from "../../lib/async/leased.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { loadSigningKeys } from "../../tokens/keys/watched-keys.ts";
 import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
-import { type GateFiles, gateFilesOf } from "../from-files.ts";
+import { gateFilesOf } from "../from-files.ts";
 import { KeyStores } from "../gate/key-stores.ts";
 import { openGate, type OpenGate } from "../gate/open-gate.ts";
 import type { GateOptions } from "../gate/gate-options.ts";
@@ -75,7 +75,7 @@ interface DryRunGate {
 }
 
 /** The configuration, with the contents of its files. */
-type DryRunOptions = Pick<GateOptions, "configuration" | keyof GateFiles>;
+type DryRunOptions = Pick<GateOptions, "configuration" | "files">;
 
 /**
  * Opens a gate for dry runs, for a thread that serves no clients itself.
@@ -88,12 +88,8 @@ export function openDryRunGate(
   // Shared by all its gates, as in a traffic thread, so that a reload loses no keys.
   const trustedKeys = new TrustedKeys({ clock, log: NOOP_LOG });
   const common = { version, keys, trustedKeys, revocations, clock, ...WITHOUT_EFFECTS };
-  const open = (next: DryRunOptions, before?: OpenGate): Leased<OpenGate> => {
-    const { upstreams, trustedKeyFiles, logo, apiKeys } = next;
-    const configuration = withSmallCache(next.configuration);
-    const own = { configuration, upstreams, trustedKeyFiles, logo, apiKeys };
-    return openGate({ ...own, ...common }, before);
-  };
+  const open = ({ configuration, files }: DryRunOptions, before?: OpenGate): Leased<OpenGate> =>
+    openGate({ configuration: withSmallCache(configuration), files, ...common }, before);
   let current = open(options);
   return {
     query: (query) => current.use(({ gate }) => query(gate)),
@@ -115,7 +111,7 @@ export function openDryRunGate(
 
 /** The options of an explainer that opens its own gate. */
 export interface ExplainerAloneOptions
-  extends TokenSettings, Pick<GateOptions, keyof GateFiles | "revocations"> {
+  extends TokenSettings, Pick<GateOptions, "files" | "revocations"> {
   /** Asks the running proxy about a token that is accepted otherwise: only it knows all revocations. */
   readonly askRevocation?: AskRevocation;
 }
@@ -179,7 +175,7 @@ export async function explainerFrom({
   prepared.rollback();
   return {
     configuration,
-    ...gateFilesOf(configuration, files, prepared.keys),
+    files: gateFilesOf(configuration, files, prepared.keys),
     revocations: revokedBy(configuration, files),
     keys: await loadSigningKeys({ ...ownKeysOf(configuration, files), log: NOOP_LOG }),
     clock: systemClock,

@@ -176,14 +176,10 @@ function bindingFor({ tokens: { proof } }: Configuration, { proofs }: TokenVerif
   return { proofs: proof === "refuse" ? undefined : proofs, bindsAll: proof === "require" };
 }
 
-function apiKeysFor({
-  configuration,
-  apiKeys,
-  revocations,
-  clock,
-}: GateOptions): VerifyApiKey | undefined {
+function apiKeysFor(options: GateOptions): VerifyApiKey | undefined {
+  const { configuration, files, revocations = new RevocationList(), clock } = options;
   if (configuration.apiKeys.length === 0) return undefined;
-  return apiKeyVerifier(apiKeys, revocations ?? new RevocationList(), clock);
+  return apiKeyVerifier(files.apiKeys, revocations, clock);
 }
 
 /** Returns the servers that authorize callers, by name. */
@@ -248,10 +244,10 @@ function connectionsFor(
   options: GateOptions,
   before: KeptParts | undefined,
 ): Pick<KeptParts, "upstreams" | "forwarder" | "version"> {
-  const { configuration, clock, observer, tracing } = options;
+  const { configuration, files, clock, observer, tracing } = options;
   const { buffered = UNLIMITED, reading = UNMETERED } = options;
   const upstreams = new Map(
-    options.upstreams.map((each) => [
+    files.upstreams.map((each) => [
       each.name,
       reuseOrLease(before?.upstreams.get(each.name), each, () => openUpstream(options, each)),
     ]),
@@ -259,7 +255,7 @@ function connectionsFor(
   const settings = forwardingOf(configuration);
   const assertion = assertionOf(configuration);
   const signing = assertsWithOwnKeys(configuration.tokens) ? "assertionKeys" : "keys";
-  const forwarding = [options.upstreams, settings, assertion, signing];
+  const forwarding = [files.upstreams, settings, assertion, signing];
   const forwarder = reuseOrCreate(
     before?.forwarder,
     forwarding,
@@ -275,7 +271,7 @@ function connectionsFor(
         tracing,
       }),
   );
-  const asked = askedForVersion(configuration, options.upstreams);
+  const asked = askedForVersion(configuration, files.upstreams);
   const version = reuseOrLease(before?.version, [configuration.version, asked], () =>
     openVersionSource(options, asked),
   );
@@ -287,7 +283,7 @@ function verifierFor(
   options: GateOptions,
   before: Reusable<Leased<TokenVerifier>> | undefined,
 ): Reusable<Leased<TokenVerifier>> {
-  const { configuration, trustedKeyFiles, keys, revocations } = options;
+  const { configuration, files, keys, revocations } = options;
   const { clock, log, observer, keysChanged, outages } = options;
   // Leaves out the settings that do not affect verification, so that the cache survives a change of them.
   const {
@@ -325,7 +321,7 @@ function verifierFor(
   const observeCheck: ObserveCheck = (kind, name) =>
     observe({ kind, name }, { observer, log, clock, outages });
   const trustedKeys: Pick<TrustedKeys, "open"> = {
-    open: (issuer, changed) => options.trustedKeys.open(issuer, changed, trustedKeyFiles),
+    open: (issuer, changed) => options.trustedKeys.open(issuer, changed, files.trustedKeyFiles),
   };
   const { usedProofs, rememberProof } = options;
   const watched = { revocations, usedProofs, rememberProof, keysChanged };

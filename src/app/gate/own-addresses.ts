@@ -147,7 +147,7 @@ function isWebAddress(issuer: string): boolean {
 
 /** Returns what people with browsers get, if they sign in here. */
 export function sessionsFor(options: GateOptions): Sessions | undefined {
-  const { configuration, logins, signIns, observer, clock, logOut, logo } = options;
+  const { configuration, files, logins, signIns, observer, clock, logOut } = options;
   const { reading = UNMETERED } = options;
   const { browser, server, tokens, users, routes } = configuration;
   if (browser === undefined) return undefined;
@@ -162,7 +162,7 @@ export function sessionsFor(options: GateOptions): Sessions | undefined {
     cookie,
     lifetimeMs: lifetime,
     ownPath: server.ownPath,
-    page: page === "off" ? undefined : { ...page, logo },
+    page: page === "off" ? undefined : { ...page, logo: files.logo },
     hasUsers: users.length > 0,
     providers: browser.providers.map(({ name, label = name, automatic, logout: ends }) => ({
       name,

@@ -85,7 +85,7 @@ function logRows(sink: LogSink): Row[] {
 }
 
 function certificateRows({ certificateEnds, parts }: Service): Row[] {
-  return certificateEnds().map(({ of, name, notAfter }) => {
+  return certificateEnds.map(({ of, name, notAfter }) => {
     const words = of.replaceAll("_", " ").replace("tls certificate", "served");
     const label = words.replace("tls ", "").replace(/\bca$/, "CA");
     const end = notAfter * 1000;

@@ -65,8 +65,7 @@ export class ThreadLife {
     sink: LogSink,
     state: ReloadState,
   ) {
-    const { configuration, upstreams, trustedKeyFiles, logo, apiKeys } = options;
-    const { version, revocations, tls, log } = options;
+    const { configuration, files, version, revocations, tls, log } = options;
     this.#options = options;
     this.#sink = sink;
     this.#backlog = new LogBacklog(placement.backlog, placement.index, MAX_WAITING);
@@ -76,8 +75,7 @@ export class ThreadLife {
     const { memory: weights } = options.buffered;
     const rings = { keys: options.keys.ring, assertionKeys: options.assertionKeys.ring };
     const held = { rings, revoked: revocations.news(), pulse, weights };
-    const files = { upstreams, trustedKeyFiles, logo, apiKeys };
-    const own = { configuration, ...files, version, tls, ...held };
+    const own = { configuration, files, version, tls, ...held };
     const workerData: ThreadData = { ...own, ...placement };
     const worker = new Worker(workerFile("thread", import.meta.url), { workerData });
     this.#worker = worker;

@@ -96,8 +96,9 @@ export interface ThreadPlacement {
 }
 
 /** The start options of a traffic thread. */
-export interface ThreadData extends GateFiles, ThreadPlacement {
+export interface ThreadData extends ThreadPlacement {
   readonly configuration: Configuration;
+  readonly files: GateFiles;
   readonly version: string;
   readonly rings: KeyRings;
   /** The revocations at its start. */
@@ -228,8 +229,7 @@ function threadApi(parts: ThreadParts) {
 }
 
 async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
-  const { upstreams, trustedKeyFiles, logo, apiKeys } = data;
-  const { version, rings, tls, index, count, pulse, weights } = data;
+  const { files, version, rings, tls, index, count, pulse, weights } = data;
   let { configuration } = data;
   beat(pulse);
   const clock = systemClock;
@@ -249,10 +249,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   metrics.gauges.bufferedBytes = () => buffered.bytes;
   const starting = startTraffic({
     configuration,
-    upstreams,
-    trustedKeyFiles,
-    logo,
-    apiKeys,
+    files,
     version,
     ...keys,
     tls,

@@ -276,5 +276,5 @@ export class TrafficThread {
 
 /** Without the contents of key files: they change without a reload, so a later life must read them again. */
 function forSuccessors(options: TrafficOptions): TrafficOptions {
-  return { ...options, trustedKeyFiles: new Map() };
+  return { ...options, files: { ...options.files, trustedKeyFiles: new Map() } };
 }
