@@ -22,12 +22,13 @@ import { attachSharedTimes, type SharedTimes } from "../../policy/rates/rate-lim
 import { MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { ConnectionCounts } from "../../server/listener/open-connections.ts";
 import type { KeyRing } from "../../tokens/keys/key-ring.ts";
+import { OwnKeys } from "../../tokens/keys/own-keys.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import { startForgetting } from "../../tokens/revocation/revocation-service.ts";
 import { openLedger } from "../client-warnings.ts";
 import type { GateFiles } from "../from-files.ts";
 import { seriesOf, type ServerTls } from "../gate/from-configuration.ts";
-import { type KeyRings, threadKeys, type ThreadKeys } from "./thread-life.ts";
+import type { KeyRings } from "./thread-life.ts";
 import { LogBacklog, postedSink } from "./log-backlog.ts";
 import { beat, type SharedPulse } from "./pulse.ts";
 import { createObservation, type Observation } from "../observation.ts";
@@ -203,7 +204,7 @@ function countsOf({ connections, inFlight, arrivalTimes, proofs, index }: Thread
 interface ThreadParts extends Pick<Observation, "metrics" | "recent" | "sink"> {
   readonly traffic: Promise<Traffic>;
   readonly changes: ThreadChange;
-  readonly keys: ThreadKeys;
+  readonly keys: Readonly<Record<keyof KeyRings, OwnKeys>>;
   readonly revocations: RevocationList;
   close(): void;
 }
@@ -233,7 +234,10 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   let { configuration } = data;
   beat(pulse);
   const clock = systemClock;
-  const keys = threadKeys(rings, clock);
+  const keys = {
+    keys: new OwnKeys(rings.keys, clock),
+    assertionKeys: new OwnKeys(rings.assertionKeys, clock),
+  };
   const revocations = new RevocationList();
   for (const news of data.revoked) revocations.take(news);
   startForgetting(revocations, clock);

@@ -23,14 +23,6 @@ const UNHEALTHY_ENDS = 5;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;
 
-/** The result of one check of a thread. */
-interface HealthCheck {
-  /** Whether its event loop has turned since the last check. */
-  readonly turned: boolean;
-  /** Whether it accepts clients. */
-  readonly listens: boolean;
-}
-
 /** Judges a traffic thread by regular checks over all its lives. */
 class ThreadHealth {
   /** Checks since the thread last turned and served, in any life. */
@@ -41,8 +33,12 @@ class ThreadHealth {
   /** Consecutive ends of short lives. */
   #ends = 0;
 
-  /** @returns whether this life hangs. */
-  check({ turned, listens }: HealthCheck): boolean {
+  /**
+   * @param turned whether its event loop has turned since the last check.
+   * @param listens whether it accepts clients.
+   * @returns whether this life hangs.
+   */
+  check(turned: boolean, listens: boolean): boolean {
     this.#age += 1;
     this.#still = turned ? 0 : this.#still + 1;
     this.#away = turned && listens ? 0 : this.#away + 1;
@@ -86,7 +82,6 @@ const DRAIN_GRACE_MS = 1_000;
 
 /** A traffic thread, for the main thread. A thread that hangs is terminated; one that has ended is restarted. */
 export class TrafficThread {
-  readonly #index: number;
   readonly #placement: Omit<ThreadPlacement, "port">;
   #options: TrafficOptions;
   readonly #sink: LogSink;
@@ -108,7 +103,6 @@ export class TrafficThread {
   constructor(options: TrafficOptions, sink: LogSink, placement: ThreadPlacement) {
     this.#options = options;
     this.#sink = sink;
-    this.#index = placement.index;
     this.#placement = placement;
     this.#state = options.reloads.add();
     this.#life = this.#begin(placement.port);
@@ -137,14 +131,16 @@ export class TrafficThread {
   /** A permanent failure; undefined if there is none. */
   get failure(): string | undefined {
     const { failure: fault } = this.#health;
-    return fault === undefined || this.#drained ? undefined : `worker ${this.#index} ${fault}`;
+    return fault === undefined || this.#drained
+      ? undefined
+      : `worker ${this.#placement.index} ${fault}`;
   }
 
   /** Must be called once a second. */
   check(): void {
     const life = this.#life;
     if (this.#drained) return;
-    const hangs = this.#health.check({ turned: life.turned(), listens: life.serves });
+    const hangs = this.#health.check(life.turned(), life.serves);
     this.#countedAgo += 1;
     if (life.terminated) this.#checkTermination();
     else if (hangs && !life.hasExited) this.#terminate(life);
@@ -159,7 +155,7 @@ export class TrafficThread {
     this.#prepared = undefined;
     if (this.#drains || !this.#life.serves) return;
     this.#prepared = this.#life;
-    await this.#life.prepare(changed);
+    await this.#life.change("prepare", changed);
   }
 
   /** Puts the prepared change in force, also for later lives of the thread. */
@@ -168,7 +164,7 @@ export class TrafficThread {
     this.#options = forSuccessors({ ...this.#options, ...changed });
     const life = this.#life;
     if (life.hasExited) return;
-    if (this.#prepared === life) await life.commit();
+    if (this.#prepared === life) await life.change("commit");
     else void this.#catchUp(life, changed);
   }
 
@@ -229,7 +225,10 @@ export class TrafficThread {
     this.#before = this.#before.then((before) => summedCounts([before, last]));
     if (this.#drains) return;
     const restMs = this.#health.ended();
-    this.#options.log.error("a traffic thread ended", { thread: this.#index, again_ms: restMs });
+    this.#options.log.error("a traffic thread ended", {
+      thread: this.#placement.index,
+      again_ms: restMs,
+    });
     if (restMs > 0) await delay(restMs);
     if (this.#drains) return;
     this.#life = this.#begin(port);
@@ -238,7 +237,10 @@ export class TrafficThread {
 
   #terminate(life: ThreadLife): void {
     const { log } = this.#options;
-    log.error("a traffic thread does not respond", { thread: this.#index, seconds: HUNG_CHECKS });
+    log.error("a traffic thread does not respond", {
+      thread: this.#placement.index,
+      seconds: HUNG_CHECKS,
+    });
     this.#terminatedAgo = 0;
     life.terminate();
   }
@@ -246,16 +248,18 @@ export class TrafficThread {
   #checkTermination(): void {
     this.#terminatedAgo += 1;
     if (this.#life.hasExited || this.#terminatedAgo !== STUCK_CHECKS) return;
-    this.#options.log.error("a traffic thread cannot be terminated", { thread: this.#index });
+    this.#options.log.error("a traffic thread cannot be terminated", {
+      thread: this.#placement.index,
+    });
   }
 
   /** Applies a change to a life that was still starting when the other threads prepared it. */
   async #catchUp(life: ThreadLife, changed: TrafficChange): Promise<void> {
     try {
-      await life.prepare(changed);
-      await life.commit();
+      await life.change("prepare", changed);
+      await life.change("commit");
     } catch (error) {
-      this.#options.log.error("a traffic thread failed", { thread: this.#index, error });
+      this.#options.log.error("a traffic thread failed", { thread: this.#placement.index, error });
       life.terminate();
     }
   }
