@@ -153,11 +153,6 @@ function dottedPaths(known: KnownKeys): string[] {
   });
 }
 
-/** @returns a copy of the value with the overlays applied. */
-function withOverlays(value: unknown, overlays: readonly Overlay[]): unknown {
-  return overlays.reduce((whole, overlay) => replacedAt(whole, overlay.path, overlay.value), value);
-}
-
 export interface ConfigurationSources {
   readonly file: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -206,7 +201,10 @@ export function loadConfiguration(
   const fromFlags = flagOverlays(overrides, yaml.value);
   const overlays = [...fromEnvironment.overlays, ...fromFlags.overlays];
   // References are resolved last, because overlays may replace some that cannot be resolved.
-  const raw = withOverlays(yaml.value, overlays);
+  const raw = overlays.reduce<unknown>(
+    (whole, { path, value }) => replacedAt(whole, path, value),
+    yaml.value,
+  );
   const interpolated = interpolate(raw, context);
   const written = interpolated.value;
   const texts = [...interpolated.whole, ...overlays.map(({ path }) => path)];

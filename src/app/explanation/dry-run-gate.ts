@@ -66,24 +66,17 @@ const WITHOUT_EFFECTS = {
   observer: NOOP_OBSERVER,
 } satisfies Partial<GateOptions>;
 
-/** A gate that is used only for dry runs. A reload changes it together with the gates in force. */
-interface DryRunGate {
-  readonly query: Traffic["query"];
-  /** @throws ConfigError if a file that the configuration names is invalid. */
-  prepare(next: DryRunOptions): Change;
-  close(): Promise<void>;
-}
-
 /** The configuration, with the contents of its files. */
 type DryRunOptions = Pick<GateOptions, "configuration" | "files">;
 
 /**
- * Opens a gate for dry runs, for a thread that serves no clients itself.
+ * Opens a gate that is used only for dry runs, for a thread that serves no clients itself. A reload changes it together
+ * with the gates in force.
  * @throws ConfigError if a file that the configuration names is invalid.
  */
 export function openDryRunGate(
   options: DryRunOptions & Pick<GateOptions, "version" | "keys" | "revocations" | "clock">,
-): DryRunGate {
+) {
   const { version, keys, revocations, clock } = options;
   // Shared by all its gates, as in a traffic thread, so that a reload loses no keys.
   const trustedKeys = new TrustedKeys({ clock, log: NOOP_LOG });
@@ -91,9 +84,11 @@ export function openDryRunGate(
   const open = ({ configuration, files }: DryRunOptions, before?: OpenGate): Leased<OpenGate> =>
     openGate({ configuration: withSmallCache(configuration), files, ...common }, before);
   let current = open(options);
+  const query: Traffic["query"] = (question) => current.use(({ gate }) => question(gate));
   return {
-    query: (query) => current.use(({ gate }) => query(gate)),
-    prepare(options) {
+    query,
+    /** @throws ConfigError if a file that the configuration names is invalid. */
+    prepare(options: DryRunOptions): Change {
       const before = current;
       const next = open(options, before.value);
       return {

@@ -234,25 +234,13 @@ export function assertsWithOwnKeys({ keys, assertion }: Configuration["tokens"])
   return assertion !== undefined && (assertion.keys !== undefined || keys === undefined);
 }
 
-/** Creates the rate limit of a route, or reuses the existing one. */
-type RateLimitSource = (route: string, settings: Omit<RateLimit, "take">) => RateLimit;
-
-/** Creates the concurrency limit of a route, or reuses the existing one. */
-type ConcurrencySource = (
-  route: string,
-  settings: Pick<ConcurrencyLimit, "requests" | "by">,
-) => ConcurrencyLimit;
-
-const newConcurrency: ConcurrencySource = (route, settings) =>
-  new ConcurrencyLimit(route, settings, countInFlight());
-
-const newRateLimit: RateLimitSource = (_route, settings) =>
-  new RateLimit(settings, localArrivalTimes(systemClock));
-
+/** Returns the routes. @param rateLimitFor creates a limit, or reuses the existing one, like `concurrencyFor`. */
 export function routesOf(
   configuration: Configuration,
-  rateLimitFor: RateLimitSource = newRateLimit,
-  concurrencyFor: ConcurrencySource = newConcurrency,
+  rateLimitFor = (_route: string, settings: Omit<RateLimit, "take">) =>
+    new RateLimit(settings, localArrivalTimes(systemClock)),
+  concurrencyFor = (route: string, settings: Pick<ConcurrencyLimit, "requests" | "by">) =>
+    new ConcurrencyLimit(route, settings, countInFlight()),
 ): Route[] {
   const { routes, browser, server } = configuration;
   const others = otherTokensOf(configuration);

@@ -1,6 +1,4 @@
 import type { Configuration } from "../../config/configuration.ts";
-import type { Log } from "../../core/log.ts";
-import type { Observer } from "../../core/observer.ts";
 import type {
   RemoteCheckName,
   RemoteCheckObserver,
@@ -12,6 +10,7 @@ import {
   type AuthorizationSettings,
   completeAuthorizer,
 } from "../../policy/remote/authorizer-kinds.ts";
+import type { GateOptions } from "./gate-options.ts";
 import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
 
 /** How long a server counts as unavailable if nobody asks it again, in milliseconds. */
@@ -69,18 +68,7 @@ export function mergeOutages(ofThreads: readonly RemoteOutage[]): RemoteOutage[]
 /** Counts the results of a check, and logs an outage when it begins, every ten minutes, and when it ends. */
 export function observeCheck(
   { kind, name }: RemoteCheckName,
-  {
-    observer,
-    log,
-    clock,
-    outages,
-  }: {
-    readonly observer: Observer;
-    readonly log: Log;
-    readonly clock: Clock;
-    /** Undefined where nobody asks about them. */
-    readonly outages?: RemoteOutages | undefined;
-  },
+  { observer, log, clock, outages }: Pick<GateOptions, "observer" | "log" | "clock" | "outages">,
 ): RemoteCheckObserver {
   const outage = new Outage(clock);
   const check = { kind, name };

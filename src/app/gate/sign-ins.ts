@@ -29,22 +29,12 @@ interface SignInsOptions {
 }
 
 /** The sign-ins at providers of the whole process, whatever the number of threads. */
-export interface OpenSignIns {
-  readonly service: SignIns;
-  /** The providers in force, and whether the last answer of each could not be used. */
-  providers(): { readonly name: string; readonly issuer: string; readonly failing: boolean }[];
-  /** Prepares another configuration. @throws ConfigError if a key file cannot be used. */
-  prepare(changed: Configured): Promise<Change>;
-  close(): void;
-}
+export type OpenSignIns = Awaited<ReturnType<typeof openSignIns>>;
 
 type WrittenProvider = NonNullable<Configuration["browser"]>["providers"][number];
 
 /** @throws ConfigError if a key file cannot be used. */
-export async function openSignIns(
-  configured: Configured,
-  options: SignInsOptions,
-): Promise<OpenSignIns> {
+export async function openSignIns(configured: Configured, options: SignInsOptions) {
   let current = await open(configured, options);
   /** Runs with the providers in force. A reload that changes them ends what has begun: nobody gets a token by rules of before. */
   const inForce = async <Answer>(work: (signIns: ProviderSignIns) => Promise<Answer>) => {
@@ -53,18 +43,19 @@ export async function openSignIns(
     if (answer !== undefined && current.signIns === signIns) return answer;
     throw new GateError("sign_in_failed", { reason: "sign_in_state" });
   };
+  const service: SignIns = {
+    beginSignIn: (...begun) => inForce((signIns) => signIns.beginSignIn(...begun)),
+    finishSignIn: (...returned) => inForce((signIns) => signIns.finishSignIn(...returned)),
+    signOutUrl: async (...left) => current.signIns?.signOutUrl(...left),
+    endSessions: async (...ended) => current.signIns?.endSessions(...ended),
+  };
   return {
-    service: {
-      beginSignIn: (...begun) => inForce((signIns) => signIns.beginSignIn(...begun)),
-      finishSignIn: (...returned) => inForce((signIns) => signIns.finishSignIn(...returned)),
-      signOutUrl: async (...left) => current.signIns?.signOutUrl(...left),
-      endSessions: async (...ended) => current.signIns?.endSessions(...ended),
-    },
+    service,
+    /** The providers in force, and whether the last answer of each could not be used. */
     providers: () =>
-      current.settings.providers.map(({ name, issuer }) => {
-        return { name, issuer, failing: current.failing.has(name) };
-      }),
-    async prepare(changed) {
+      current.settings.providers.map(({ name }) => ({ name, failing: current.failing.has(name) })),
+    /** Prepares another configuration. @throws ConfigError if a key file cannot be used. */
+    async prepare(changed: Configured): Promise<Change> {
       const next = await open(changed, options);
       const isSame = isDeepStrictEqual(next.settings, current.settings);
       return {

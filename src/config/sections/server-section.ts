@@ -256,28 +256,16 @@ function chosen(tls: WrittenTls, context: z.RefinementCtx): ServerTls {
 function proxyProblems({ whole }: Written): PathProblem[] {
   const { proxyProtocol, trustedProxies, trustedHeaders } = mappingAt(whole, "server");
   if (listAt(trustedProxies).length > 0) return [];
-  const needed = (key: string, message: string): PathProblem => ({
-    path: ["server", key],
-    message,
-  });
-  return [
-    ...(proxyProtocol === "accept"
-      ? [
-          needed(
-            "proxyProtocol",
-            "must not be accept without server.trustedProxies, which name the clients",
-          ),
-        ]
-      : []),
-    ...(listAt(trustedHeaders).length > 0
-      ? [
-          needed(
-            "trustedHeaders",
-            "has no effect without server.trustedProxies, which may send them",
-          ),
-        ]
-      : []),
-  ];
+  const problems: PathProblem[] = [];
+  if (proxyProtocol === "accept") {
+    const message = "must not be accept without server.trustedProxies, which name the clients";
+    problems.push({ path: ["server", "proxyProtocol"], message });
+  }
+  if (listAt(trustedHeaders).length > 0) {
+    const message = "has no effect without server.trustedProxies, which may send them";
+    problems.push({ path: ["server", "trustedHeaders"], message });
+  }
+  return problems;
 }
 
 /**

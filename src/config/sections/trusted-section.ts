@@ -74,7 +74,9 @@ function claimsOfIssuer() {
 
 /** An issuer other than Sallyport whose tokens are accepted. */
 export function trusted() {
-  return writtenIssuer().transform(issuerOf);
+  return writtenIssuer().transform((written, context): KeyedIssuer | AskedIssuer =>
+    isUnchecked(written) ? keyedIssuer(written, context) : askedIssuer(written, context),
+  );
 }
 
 function writtenIssuer() {
@@ -119,13 +121,6 @@ interface KeyedIssuer
 /** An issuer whose tokens another server verifies, with the settings of one kind of server. */
 type AskedIssuer = Common &
   Partial<Pick<WrittenIssuer, TokenCheckName>> & { readonly audience?: string | readonly string[] };
-
-function issuerOf(
-  written: WrittenIssuer,
-  context: z.RefinementCtx<WrittenIssuer>,
-): KeyedIssuer | AskedIssuer {
-  return isUnchecked(written) ? keyedIssuer(written, context) : askedIssuer(written, context);
-}
 
 function isUnchecked(written: WrittenIssuer): written is WrittenIssuer & Unchecked {
   return TOKEN_CHECKS.every((kind) => written[kind] === undefined);

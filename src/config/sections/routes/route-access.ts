@@ -195,16 +195,6 @@ function claim() {
     );
 }
 
-/** The key of a route. */
-export function routeAuthorize() {
-  return optional("Entry of authorization that must allow the request, after require", text());
-}
-
-/** The key of a route. */
-export function routeAssertion() {
-  return optional("Whether the backend gets an assertion: tokens.assertion", z.boolean());
-}
-
 /** Reports keys that need an authenticated caller, on routes where the caller may be anonymous. */
 export function accessProblems(route: Mapping, at: YamlPath, { whole }: Written): PathProblem[] {
   const { auth } = route;

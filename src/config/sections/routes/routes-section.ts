@@ -30,8 +30,6 @@ import {
   authorizeProblems,
   requiredIssuerProblems,
   requiredProofProblems,
-  routeAssertion,
-  routeAuthorize,
 } from "./route-access.ts";
 import { decidesOnly } from "../decisions-section.ts";
 import { headerKeys, headerProblems, rewrite, underscoreProblems } from "./route-changes.ts";
@@ -112,10 +110,13 @@ function route() {
       ...headerKeys(),
       timeouts: routeTimeouts(),
       concurrency: concurrency(),
-      authorize: routeAuthorize(),
+      authorize: optional(
+        "Entry of authorization that must allow the request, after require",
+        text(),
+      ),
       retry: retry(),
       mirror: mirror(),
-      assertion: routeAssertion(),
+      assertion: optional("Whether the backend gets an assertion: tokens.assertion", z.boolean()),
     })
     .transform(({ path, exact, regex, upstream = NOWHERE, ...others }) => {
       const rest = { ...others, upstream };
