@@ -135,11 +135,7 @@ export function nextTls({ written, configuration, files }: Snapshot, served: Ser
   }
 }
 
-/**
- * Checks with OpenSSL that the settings work together.
- *
- * @throws ConfigError that contains only OpenSSL's code.
- */
+/** Checks with OpenSSL that the settings work together. @throws ConfigError that contains only OpenSSL's code. */
 function validated(tls: NonNullable<ServerTls>, file: string): ServerTls {
   try {
     validateContext(tls);
@@ -150,11 +146,7 @@ function validated(tls: NonNullable<ServerTls>, file: string): ServerTls {
   }
 }
 
-/**
- * Returns the settings for client certificates.
- *
- * @throws ConfigError if the authorities cannot be read.
- */
+/** Returns the settings for client certificates. @throws ConfigError if the authorities cannot be read. */
 export function clientCertificatesOf(
   { clientCertificates }: Exclude<Tls, { readonly mode: "off" }>,
   textOf: ReadText,
@@ -164,11 +156,7 @@ export function clientCertificatesOf(
   return { authorities: readAuthorities(caFile, textOf), required: mode === "required" };
 }
 
-/**
- * Returns the upstreams with the contents of their PEM files.
- *
- * @throws ConfigError with all problems of these files.
- */
+/** Returns the upstreams with the contents of their PEM files. @throws ConfigError with all problems of these files. */
 export function upstreamsOf({ upstreams }: Configuration, textOf: ReadText): UpstreamOptions[] {
   return createAll(
     Object.entries(upstreams).map(([name, { tls, ...rest }]) => () => ({
@@ -193,18 +181,15 @@ export function certificateEndsOf({ tls, files }: Certified): CertificateEnd[] {
     of: CertificateEnd["of"],
     text: string | undefined,
     name?: string,
+    endOf = earliestEnd,
   ): CertificateEnd[] => {
     if (text === undefined) return [];
-    return [{ of, ...(name !== undefined && { name }), notAfter: earliestEnd(text) }];
+    return [{ of, ...(name !== undefined && { name }), notAfter: endOf(text) }];
   };
   return [
-    ...servedIn(tls).map((cert, index): CertificateEnd => {
+    ...servedIn(tls).flatMap((cert, index) => {
       const [name] = index === 0 ? [] : serverNamesOf(cert);
-      return {
-        of: "tls_certificate",
-        ...(name !== undefined && { name }),
-        notAfter: notAfter(cert),
-      };
+      return end("tls_certificate", cert, name, notAfter);
     }),
     ...end("tls_client_ca", tls?.clientCertificates?.authorities),
     ...files.upstreams.flatMap(({ name, tls: used }) => [

@@ -8,7 +8,6 @@ import {
   type PositionedYaml,
   type YamlPath,
 } from "../lib/files/positioned-yaml.ts";
-import type { Configuration } from "./configuration.ts";
 import { validate } from "./validate.ts";
 import { interpolate } from "./interpolation.ts";
 import { type FileContent, readFailure, readRegularFileSync } from "../lib/files/regular-file.ts";
@@ -160,17 +159,7 @@ export interface ConfigurationSources {
   readonly overrides: Readonly<Record<string, string>>;
 }
 
-export interface LoadedConfiguration {
-  readonly configuration: Configuration;
-  /** The files that it was read from, including those of every `${file:…}`, with their fingerprints. */
-  readonly files: ReadonlyMap<string, string>;
-  /** Adds the position in the file to a problem that is found later. */
-  problem(problem: PathProblem): ConfigProblem;
-  /** The merged value of all sources in the syntax of the file, without defaults. */
-  readonly written: unknown;
-  /** Returns the source of the value at a path, or undefined if none is written. */
-  sourceOf(path: YamlPath): ValueSource | undefined;
-}
+export type LoadedConfiguration = ReturnType<typeof loadConfiguration>;
 
 interface ValueSource {
   /** `flag server.listen`, `environment variable SALLYPORT_…`, or file and line. */
@@ -189,7 +178,7 @@ interface ValueSource {
 export function loadConfiguration(
   sources: ConfigurationSources,
   read: (path: string) => FileContent = readRegularFileSync,
-): LoadedConfiguration {
+) {
   const { file, env, overrides } = sources;
   const context = { env, directory: dirname(resolve(file)), read };
   const text = readText(file, read);
@@ -227,13 +216,15 @@ export function loadConfiguration(
   if (validation.configuration === undefined || problems.length > 0) {
     throw new ConfigError(problems.toSorted(byPlace));
   }
-  const { configuration } = validation;
-  const files = new Map([[file, text.print], ...interpolated.files]);
   return {
-    configuration,
-    files,
+    configuration: validation.configuration,
+    /** The files that it was read from, including those of every `${file:…}`, with their fingerprints. */
+    files: new Map([[file, text.print], ...interpolated.files]),
+    /** Adds the position in the file to a problem that is found later. */
     problem,
+    /** The merged value of all sources in the syntax of the file, without defaults. */
     written,
+    /** Returns the source of the value at a path, or undefined if none is written. */
     sourceOf: valueSources(file, yaml, overlays, raw),
   };
 }

@@ -144,11 +144,7 @@ function askingGate(gate: Gate, askRevocation: AskRevocation): Gate {
         const [, , notes] = args;
         if (notes?.trace !== undefined) notes.trace.asked = asked;
         if ("unasked" in asked || asked.by === undefined) return verdict;
-        return {
-          step: "revocation",
-          reason: "revoked",
-          revoked: { caller, by: asked.by },
-        };
+        return { step: "revocation", reason: "revoked", revoked: { caller, by: asked.by } };
       },
     },
   };
@@ -158,14 +154,9 @@ function askingGate(gate: Gate, askRevocation: AskRevocation): Gate {
  * Returns the options with which a command explains requests.
  * @throws ConfigError if the files of the snapshot cannot be used.
  */
-export async function explainerFrom({
-  configuration,
-  files,
-}: Snapshot): Promise<ExplainerAloneOptions> {
-  const prepared = await new KeyStores({ log: NOOP_LOG, clock: systemClock }).prepare({
-    configuration,
-    files,
-  });
+export async function explainerFrom(snapshot: Snapshot): Promise<ExplainerAloneOptions> {
+  const { configuration, files } = snapshot;
+  const prepared = await new KeyStores({ log: NOOP_LOG, clock: systemClock }).prepare(snapshot);
   // Read once.
   prepared.rollback();
   return {

@@ -82,13 +82,8 @@ export function intakeOptionsOf({ server, routes }: Configuration): Omit<IntakeO
  * question of another proxy never is, or that proxy would take the answer of a backend for ours. Nor is a path of the metadata,
  * unless a route names one: a backend could send the clients of another one to an authorization server of its own.
  */
-export function ownPathsOf({
-  browser,
-  decisions,
-  metadata,
-  routes,
-  server,
-}: Configuration): (matchPath: string) => boolean {
+export function ownPathsOf(configuration: Configuration): (matchPath: string) => boolean {
+  const { browser, decisions, metadata, routes, server } = configuration;
   const isUsed = browser !== undefined || decisions !== undefined;
   const own = isUsed ? server.ownPath : `${server.ownPath}/decide`;
   if (metadata === undefined || routes.some(isBelowMetadata)) {

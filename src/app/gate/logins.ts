@@ -1,6 +1,5 @@
 import type { Configured } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
-import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";
 import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
 import type { Reloaded } from "../../core/status.ts";
@@ -10,7 +9,6 @@ import { createCredentialCheck, createLoginService } from "../../credentials/log
 import { openUserStore } from "../../credentials/stores/store-kinds.ts";
 import { type OpenUserStore, storeNames } from "../../credentials/stores/user-store.ts";
 import { FailureThrottle } from "../../credentials/throttle/login-throttle.ts";
-import type { Clock } from "../../lib/clock.ts";
 import {
   Leased,
   type Reusable,
@@ -22,6 +20,7 @@ import type { StoreState } from "../../observe/metrics/gauges.ts";
 import { TokenIssuer } from "../../tokens/issuer.ts";
 import type { SigningKeys } from "../../tokens/keys/key-ring.ts";
 import { usersFilesIn } from "../from-files.ts";
+import type { GateOptions } from "./gate-options.ts";
 import type { ReloadState, ReloadStates } from "../reload/reload-states.ts";
 
 /**
@@ -44,10 +43,8 @@ function departures(tell: LoginsOptions["departed"]): (stores: readonly OpenUser
   };
 }
 
-interface LoginsOptions extends Configured {
+interface LoginsOptions extends Configured, Pick<GateOptions, "clock" | "log"> {
   readonly keys: SigningKeys;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly observer: Pick<Observer, "tokenIssued" | "storeAnswered" | "outdatedHashUsed">;
   /** Receives the reload state of each user store. */
   readonly reloads: ReloadStates;

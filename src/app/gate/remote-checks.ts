@@ -117,10 +117,10 @@ export function checksIn({ authorization, tokens, browser }: Configuration): Rem
 }
 
 /** Returns the settings of the entries of `authorization`, completed by those that follow from the rest of the configuration. */
-export function authorizationOf({
-  authorization,
-  tokens,
-}: Configuration): ReadonlyMap<string, AuthorizationSettings> {
+export function authorizationOf(
+  configuration: Configuration,
+): ReadonlyMap<string, AuthorizationSettings> {
+  const { authorization, tokens } = configuration;
   const ofCluster = tokens.trusted
     .filter((each) => tokenCheckOf(each)?.ofCluster === true)
     .map(({ issuer }) => issuer);

@@ -3,12 +3,9 @@ import type { Configuration } from "../../config/configuration.ts";
 import type { Configured, SnapshotFiles } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
 import { ConfigError } from "../../core/config-problem.ts";
-import type { Log } from "../../core/log.ts";
 import type { SignIns } from "../../core/login.ts";
-import type { Observer } from "../../core/observer.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { RemoteCheckObserver } from "../../core/remote-check.ts";
-import type { Clock } from "../../lib/clock.ts";
 import { claimsNeededBy, meets } from "../../policy/authorize.ts";
 import { TokenIssuer } from "../../tokens/issuer.ts";
 import { algorithmOf, weaknessOf } from "../../tokens/keys/algorithms.ts";
@@ -18,14 +15,12 @@ import type { ProviderSettings } from "../../tokens/providers/openid-provider.ts
 import type { RevocationService } from "../../tokens/revocation/revocation-service.ts";
 import type { ProviderSignIns } from "../../tokens/providers/provider-sign-ins.ts";
 import { createAll } from "../from-files.ts";
+import type { GateOptions } from "./gate-options.ts";
 import { observeCheck, SIGN_IN } from "./remote-checks.ts";
 
-interface SignInsOptions {
+interface SignInsOptions extends Pick<GateOptions, "clock" | "log" | "observer"> {
   readonly keys: Pick<OwnKeys, "signing" | "ring">;
   readonly revoking: Pick<RevocationService, "publish" | "list">;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly observer: Observer;
 }
 
 /** The sign-ins at providers of the whole process, whatever the number of threads. */

@@ -24,7 +24,9 @@ export async function dependenciesOf(
   ]);
   const { state: server } = parts.sharing;
   const rows: Readonly<Record<Dependency["kind"], readonly Row[]>> = {
-    "user store": stores.map(({ name, problem }) => row(name, problem, "answers")),
+    "user store": stores.map(({ name, problem }) =>
+      problem === undefined ? good(name, "answers") : bad(name, problem),
+    ),
     "state server":
       server === undefined
         ? []
@@ -119,10 +121,6 @@ function endRow(name: string, end: number, now: number): Row {
   const left = end - now;
   const words = `ends in ${span(left)}`;
   return left < SOON_MS ? warn(name, words) : good(name, words);
-}
-
-function row(name: string, problem: string | undefined, words: string): Row {
-  return problem === undefined ? good(name, words) : bad(name, problem);
 }
 
 function good(name: string, words: string): Row {

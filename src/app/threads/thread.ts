@@ -30,7 +30,7 @@ import type { GateFiles } from "../from-files.ts";
 import { seriesOf, type ServerTls } from "../gate/from-configuration.ts";
 import type { KeyRings } from "./thread-life.ts";
 import { LogBacklog, postedSink } from "./log-backlog.ts";
-import { beat, type SharedPulse } from "./pulse.ts";
+import { beat } from "./pulse.ts";
 import { createObservation, type Observation } from "../observation.ts";
 import { ReloadStates } from "../reload/reload-states.ts";
 import { collectStart } from "./thread-memory.ts";
@@ -105,7 +105,7 @@ export interface ThreadData extends ThreadPlacement {
   /** The revocations at its start. */
   readonly revoked: readonly RevocationNews[];
   readonly tls: ServerTls;
-  readonly pulse: SharedPulse;
+  readonly pulse: SharedArrayBuffer;
   /** Shared memory in which the threads count the bytes buffered for clients; this thread's row is `index + 1`. */
   readonly weights: SharedArrayBuffer;
 }

@@ -64,22 +64,11 @@ function tokenPlaces() {
         z.literal("ignore"),
       ),
     })
-    .transform((written, context): TokenPlace => {
-      const { header, cookie, query, apiKey, websocketProtocol, others } = written;
-      const given = [
-        ...(header === undefined ? [] : [{ header }]),
-        ...(cookie === undefined ? [] : [{ cookie }]),
-        ...(query === undefined ? [] : [{ query }]),
-        ...(apiKey === undefined ? [] : [{ apiKey }]),
-        ...(websocketProtocol === undefined ? [] : [{ websocketProtocol: true as const }]),
-      ];
-      const [first] = given;
-      if (others !== undefined && apiKey !== undefined) {
+    .transform(({ others, ...place }, context): TokenPlace => {
+      if (others !== undefined && place.apiKey !== undefined) {
         return refuse(context, "has others with apiKey: only tokens have issuers");
       }
-      if (first !== undefined && given.length === 1) {
-        return others === undefined ? first : { ...first, others };
-      }
+      if (isPlace(place)) return others === undefined ? place : { ...place, others };
       return refuse(context, "needs one of header, cookie, query, apiKey and websocketProtocol");
     });
   return z
@@ -89,6 +78,11 @@ function tokenPlaces() {
     .describe(
       "Where the token may be; the backend does not get it. Default: the Authorization header",
     );
+}
+
+/** Whether one place is named, and only one. */
+function isPlace(written: object): written is TokenPlace {
+  return Object.keys(written).length === 1;
 }
 
 /** Where tokens and keys may both be: they begin differently. */
