@@ -32,20 +32,6 @@ function attribute() {
     .exactOptional();
 }
 
-function resource() {
-  return optionalMapping(
-    "What the caller must be allowed to use; may contain ${query:NAME} and ${header:NAME}. Default: the path",
-    {
-      group: attribute().describe("API group; empty for the core group"),
-      version: attribute().describe("API version"),
-      resource: attribute().describe("Resource, in the plural"),
-      subresource: attribute().describe("Subresource"),
-      namespace: attribute().describe("Namespace"),
-      name: attribute().describe("Name of the object"),
-    },
-  );
-}
-
 function subjectAccessReview() {
   return z.strictObject({
     kind: z.literal("subjectAccessReview").describe("Asks Kubernetes RBAC"),
@@ -55,7 +41,17 @@ function subjectAccessReview() {
       "Issuers whose subjects are users of the cluster; default: those with tokenReview",
       z.array(text()).min(1),
     ),
-    resource: resource(),
+    resource: optionalMapping(
+      "What the caller must be allowed to use; may contain ${query:NAME} and ${header:NAME}. Default: the path",
+      {
+        group: attribute().describe("API group; empty for the core group"),
+        version: attribute().describe("API version"),
+        resource: attribute().describe("Resource, in the plural"),
+        subresource: attribute().describe("Subresource"),
+        namespace: attribute().describe("Namespace"),
+        name: attribute().describe("Name of the object"),
+      },
+    ),
     ...remoteTimes({ timeout: "2s", cache: "30s" }),
     staleFor: staleTime(),
     onError: onError(),

@@ -47,23 +47,6 @@ export const server = {
 /** The address on which clients are served by default. */
 export const CLIENTS_LISTEN = "0.0.0.0:8443";
 
-function clientTimeouts() {
-  return settings("Time limits for clients", {
-    header: duration().prefault("10s").describe("Time for the head of a request"),
-    request: duration().prefault("5m").describe("Time for the whole request, head included"),
-    keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
-  });
-}
-
-function drain() {
-  return settings("How Sallyport shuts down", {
-    delay: duration({ min: 0 })
-      .prefault("5s")
-      .describe("Time to serve new requests after readiness has failed"),
-    timeout: duration({ min: 0 }).prefault("20s").describe("Time for running requests after that"),
-  });
-}
-
 function serverSection() {
   return z
     .strictObject(
@@ -100,8 +83,19 @@ function serverSection() {
           ),
         ...protocols(),
         limits: serverLimits(),
-        timeouts: clientTimeouts(),
-        drain: drain(),
+        timeouts: settings("Time limits for clients", {
+          header: duration().prefault("10s").describe("Time for the head of a request"),
+          request: duration().prefault("5m").describe("Time for the whole request, head included"),
+          keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
+        }),
+        drain: settings("How Sallyport shuts down", {
+          delay: duration({ min: 0 })
+            .prefault("5s")
+            .describe("Time to serve new requests after readiness has failed"),
+          timeout: duration({ min: 0 })
+            .prefault("20s")
+            .describe("Time for running requests after that"),
+        }),
       },
       {
         error: ({ code, input }) =>

@@ -19,7 +19,11 @@ function sharedSection() {
       password: optional("Password, instead of one in the URL", text().meta({ writeOnly: true })),
       caFile: caFile(),
       ...servers(),
-      prefix: keyPrefix(),
+      prefix: z
+        .string()
+        .regex(/^[\w.:/-]{1,100}$/, "must be letters, digits and . : / - _")
+        .default("sallyport:")
+        .describe("Prefix of all keys; replicas with the same one share"),
       timeout: duration({ min: 1, max: 5_000 })
         .prefault("50ms")
         .describe("Maximum wait of a request"),
@@ -47,14 +51,6 @@ function sharedSection() {
       { path: ["url"], message: "names a database, but a cluster has only database 0" },
     )
     .describe("State that replicas share through a server; without it, each counts for itself");
-}
-
-function keyPrefix() {
-  return z
-    .string()
-    .regex(/^[\w.:/-]{1,100}$/, "must be letters, digits and . : / - _")
-    .default("sallyport:")
-    .describe("Prefix of all keys; replicas with the same one share");
 }
 
 /** The keys for several servers: how to find the primary, or the node that has a key. */

@@ -34,17 +34,6 @@ const ALGORITHM = "ES256";
 
 const ONE_YEAR = 366 * 24 * 3_600_000;
 
-function tokenCache() {
-  return settings("Cache of verified tokens", {
-    entries: whole(1, 10_000_000)
-      .default(10_000)
-      .describe("Verified tokens to cache, in each thread"),
-    bytes: size({ min: 1024 })
-      .prefault("16MiB")
-      .describe("Memory for them, in all threads; one with 200 groups takes 17 KB"),
-  });
-}
-
 /** Revocation, before tokens end by themselves. */
 function revocationSection() {
   return settings("Revocation of tokens before their exp", {
@@ -63,16 +52,6 @@ function revocationSection() {
   });
 }
 
-/** What happens to open connections when a token ends. */
-function streamsSection() {
-  return settings("What happens to open requests and WebSockets when their token ends", {
-    endWithToken: flag(true).describe("Whether requests and WebSockets end with their token"),
-    grace: duration({ min: 0, max: 3_600_000 })
-      .prefault("0s")
-      .describe("How long they may continue after exp; never after a revocation"),
-  });
-}
-
 function tokensSection() {
   return settings("How tokens are signed, and which tokens are accepted", {
     issuer: text()
@@ -87,7 +66,14 @@ function tokensSection() {
       "Directory of PEM or JWK files; without it, Sallyport makes a key at start and warns",
       filePath({ kind: "directory", readAgainBy: "reader" }),
     ),
-    cache: tokenCache(),
+    cache: settings("Cache of verified tokens", {
+      entries: whole(1, 10_000_000)
+        .default(10_000)
+        .describe("Verified tokens to cache, in each thread"),
+      bytes: size({ min: 1024 })
+        .prefault("16MiB")
+        .describe("Memory for them, in all threads; one with 200 groups takes 17 KB"),
+    }),
     jwks: settings(
       "The public keys at /.well-known/jwks.json; the admin listener always serves them",
       {
@@ -97,7 +83,12 @@ function tokensSection() {
       },
     ),
     revocation: revocationSection(),
-    streams: streamsSection(),
+    streams: settings("What happens to open requests and WebSockets when their token ends", {
+      endWithToken: flag(true).describe("Whether requests and WebSockets end with their token"),
+      grace: duration({ min: 0, max: 3_600_000 })
+        .prefault("0s")
+        .describe("How long they may continue after exp; never after a revocation"),
+    }),
     assertion: assertionSection(),
     proof: oneOf(PROOF_RULES, "refuse").describe(
       "Tokens bound to a client (cnf): refuse them, accept them with their proof, or require them",

@@ -51,27 +51,6 @@ function jwks() {
     .transform((written) => (typeof written === "string" ? { url: written } : written));
 }
 
-function audience() {
-  return z
-    .union([text(), z.array(text()).min(1)], { error: "must be a text or a list of texts" })
-    .describe("Expected aud, or several, of which a token needs one");
-}
-
-function claimsOfIssuer() {
-  return {
-    claims: optionalMapping("Claims to use instead of sub and groups", {
-      subject: optional("Claim with the name; default: sub", claimName()),
-      groups: claimName()
-        .exactOptional()
-        .describe("Claim with a list of groups, or a text with one; default: groups, a list"),
-    }),
-    types: optional("Accepted typ; default: JWT, at+jwt, or none", z.array(text()).min(1)),
-    maxLifetime: duration({ min: 1_000, max: TEN_YEARS })
-      .exactOptional()
-      .describe("Longest time from iat to exp; iat is then required"),
-  };
-}
-
 /** An issuer other than Sallyport whose tokens are accepted. */
 export function trusted() {
   return writtenIssuer().transform((written, context): KeyedIssuer | AskedIssuer =>
@@ -82,7 +61,10 @@ export function trusted() {
 function writtenIssuer() {
   return z.strictObject({
     issuer: text().describe("Exact iss; with introspection or tokenReview, a name"),
-    audience: audience().exactOptional(),
+    audience: z
+      .union([text(), z.array(text()).min(1)], { error: "must be a text or a list of texts" })
+      .describe("Expected aud, or several, of which a token needs one")
+      .exactOptional(),
     discovery: flag(false).describe(
       "Whether to find the key set by /.well-known/openid-configuration",
     ),
@@ -95,7 +77,16 @@ function writtenIssuer() {
     clockSkew: duration({ min: 0, max: 600_000 })
       .prefault("60s")
       .describe("Tolerated difference of the clocks"),
-    ...claimsOfIssuer(),
+    claims: optionalMapping("Claims to use instead of sub and groups", {
+      subject: optional("Claim with the name; default: sub", claimName()),
+      groups: claimName()
+        .exactOptional()
+        .describe("Claim with a list of groups, or a text with one; default: groups, a list"),
+    }),
+    types: optional("Accepted typ; default: JWT, at+jwt, or none", z.array(text()).min(1)),
+    maxLifetime: duration({ min: 1_000, max: TEN_YEARS })
+      .exactOptional()
+      .describe("Longest time from iat to exp; iat is then required"),
     proof: z
       .enum(PROOF_RULES)
       .exactOptional()

@@ -97,19 +97,34 @@ function route() {
     .strictObject({
       name: name().describe("Name in metrics and log: 1 to 64 of a-z, 0-9, _ and -"),
       ...matching(),
-      ...networkKeys(),
-      paths: paths(),
+      allow: networkList()
+        .exactOptional()
+        .describe("Networks, or names of them, that may send requests; others get 403"),
+      deny: optional("Networks, or names of them, that get 403", networkList()),
+      paths: oneOf(["strict", "encoded", "asSent"], "strict").describe(
+        "Paths to accept: encoded also those with %2F, %3B and the like, asSent also those with //, ; and brackets",
+      ),
       ...accessKeys(),
       upstream: optional("Upstream; required unless decisions.only", text()),
       forwardAuthorization: oneOf(["strip", "keep"], "strip").describe(
         "Whether the backend gets the Authorization header",
       ),
-      limits: optional("Overrides server.limits", routeLimits()),
+      limits: optionalMapping("Overrides server.limits", {
+        bodyBytes: optional("Size of a request's body", sizeOrUnlimited()),
+      }),
       rateLimit: optional("Limits the requests of one caller (429)", rateLimit()),
       rewrite: optional("Rewrites the path for the backend", rewrite()),
       ...headerKeys(),
-      timeouts: routeTimeouts(),
-      concurrency: concurrency(),
+      timeouts: optionalMapping("Overrides those of the upstream", {
+        response: optional("Time until the response head", duration()),
+        idle: optional("Maximum silence within a body", duration()),
+      }),
+      concurrency: optionalMapping("Limits the requests in flight", {
+        requests: whole(1, 1_000_000).describe("Requests in flight; further ones get 429"),
+        by: oneOf(["route", "subject", "client"], "route").describe(
+          "What counts together: all of the route, or those of one subject or client",
+        ),
+      }),
       authorize: optional(
         "Entry of authorization that must allow the request, after require",
         text(),
@@ -168,43 +183,6 @@ function matchedHeaders() {
     .refine((headers) => Object.keys(headers).length > 0, "must name at least one header")
     .exactOptional()
     .describe("Header fields that a request must have");
-}
-
-function paths() {
-  return oneOf(["strict", "encoded", "asSent"], "strict").describe(
-    "Paths to accept: encoded also those with %2F, %3B and the like, asSent also those with //, ; and brackets",
-  );
-}
-
-function networkKeys() {
-  return {
-    allow: networkList()
-      .exactOptional()
-      .describe("Networks, or names of them, that may send requests; others get 403"),
-    deny: optional("Networks, or names of them, that get 403", networkList()),
-  };
-}
-
-function routeTimeouts() {
-  return optionalMapping("Overrides those of the upstream", {
-    response: optional("Time until the response head", duration()),
-    idle: optional("Maximum silence within a body", duration()),
-  });
-}
-
-function concurrency() {
-  return optionalMapping("Limits the requests in flight", {
-    requests: whole(1, 1_000_000).describe("Requests in flight; further ones get 429"),
-    by: oneOf(["route", "subject", "client"], "route").describe(
-      "What counts together: all of the route, or those of one subject or client",
-    ),
-  });
-}
-
-function routeLimits() {
-  return z.strictObject({
-    bodyBytes: optional("Size of a request's body", sizeOrUnlimited()),
-  });
 }
 
 function rateLimit() {
