@@ -82,6 +82,7 @@ const DRAIN_GRACE_MS = 1_000;
 
 /** A traffic thread, for the main thread. A thread that hangs is terminated; one that has ended is restarted. */
 export class TrafficThread {
+  readonly #index: number;
   readonly #placement: Omit<ThreadPlacement, "port">;
   #options: TrafficOptions;
   readonly #sink: LogSink;
@@ -103,6 +104,7 @@ export class TrafficThread {
   constructor(options: TrafficOptions, sink: LogSink, placement: ThreadPlacement) {
     this.#options = options;
     this.#sink = sink;
+    this.#index = placement.index;
     this.#placement = placement;
     this.#state = options.reloads.add();
     this.#life = this.#begin(placement.port);
@@ -131,9 +133,7 @@ export class TrafficThread {
   /** A permanent failure; undefined if there is none. */
   get failure(): string | undefined {
     const { failure: fault } = this.#health;
-    return fault === undefined || this.#drained
-      ? undefined
-      : `worker ${this.#placement.index} ${fault}`;
+    return fault === undefined || this.#drained ? undefined : `worker ${this.#index} ${fault}`;
   }
 
   /** Must be called once a second. */
@@ -225,10 +225,7 @@ export class TrafficThread {
     this.#before = this.#before.then((before) => summedCounts([before, last]));
     if (this.#drains) return;
     const restMs = this.#health.ended();
-    this.#options.log.error("a traffic thread ended", {
-      thread: this.#placement.index,
-      again_ms: restMs,
-    });
+    this.#options.log.error("a traffic thread ended", { thread: this.#index, again_ms: restMs });
     if (restMs > 0) await delay(restMs);
     if (this.#drains) return;
     this.#life = this.#begin(port);
@@ -237,10 +234,7 @@ export class TrafficThread {
 
   #terminate(life: ThreadLife): void {
     const { log } = this.#options;
-    log.error("a traffic thread does not respond", {
-      thread: this.#placement.index,
-      seconds: HUNG_CHECKS,
-    });
+    log.error("a traffic thread does not respond", { thread: this.#index, seconds: HUNG_CHECKS });
     this.#terminatedAgo = 0;
     life.terminate();
   }
@@ -248,9 +242,7 @@ export class TrafficThread {
   #checkTermination(): void {
     this.#terminatedAgo += 1;
     if (this.#life.hasExited || this.#terminatedAgo !== STUCK_CHECKS) return;
-    this.#options.log.error("a traffic thread cannot be terminated", {
-      thread: this.#placement.index,
-    });
+    this.#options.log.error("a traffic thread cannot be terminated", { thread: this.#index });
   }
 
   /** Applies a change to a life that was still starting when the other threads prepared it. */
@@ -259,7 +251,7 @@ export class TrafficThread {
       await life.change("prepare", changed);
       await life.change("commit");
     } catch (error) {
-      this.#options.log.error("a traffic thread failed", { thread: this.#placement.index, error });
+      this.#options.log.error("a traffic thread failed", { thread: this.#index, error });
       life.terminate();
     }
   }
