@@ -20,9 +20,9 @@ import {
   randomPKCECodeVerifier,
   randomState,
 } from "openid-client";
+import type { Configuration } from "../../config/configuration.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { RemoteCheckObserver } from "../../core/remote-check.ts";
-import type { ClaimMapping } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
@@ -40,15 +40,14 @@ import { issuerNamedIn, namedAddressProblem, otherSlash } from "../trusted/key-s
 import { claimAt, isDate, isFor } from "../verify/claims.ts";
 import { readToken, type UnverifiedToken } from "../verify/token-text.ts";
 
-export interface ProviderSettings {
-  readonly issuer: string;
-  readonly caFile: string | undefined;
-  readonly clientId: string;
-  readonly clientSecret: string | undefined;
+type Written = NonNullable<Configuration["browser"]>["providers"][number];
+
+export interface ProviderSettings extends Pick<
+  Written,
+  "issuer" | "caFile" | "clientId" | "clientSecret" | "scopes" | "claims"
+> {
   /** Signs what identifies us to the provider (`private_key_jwt`), instead of a secret. */
   readonly clientKey: { readonly key: KeyObject; readonly algorithm: string } | undefined;
-  readonly scopes: readonly string[];
-  readonly claims: ClaimMapping;
   /** Further claims that are needed to judge who may sign in. */
   readonly needed: readonly string[];
 }

@@ -18,6 +18,7 @@ import {
   type RemoteClaims,
   type RemoteIssuer,
   type RemoteTokenCheck,
+  type TokenCheck,
   tokenCheckOf,
 } from "./token-check-kinds.ts";
 
@@ -101,9 +102,7 @@ interface Yes {
 /** Maximum number of yeses that may stand in for an answer, for each server. */
 const MOST_YESES = 5_000;
 
-type TokenCheck = NonNullable<ReturnType<typeof tokenCheckOf>>;
-
-interface Asked extends Expectations, TokenCheck {
+interface Asked extends Expectations, Omit<TokenCheck, "open"> {
   readonly name: string;
   readonly check: RemoteTokenCheck;
   readonly questions: FairQuestions;
@@ -175,7 +174,6 @@ export class RemoteVerification {
     const { client = "", trace } = notes ?? {};
     if (trace !== undefined) trace.remote = true;
     if (!B64TOKEN.test(token)) return NOT_B64;
-    trace?.passed.push("form", "issuer", "key");
     if (this.#refused.has(digest)) return INACTIVE;
     let refusal = INACTIVE;
     let unavailable = false;
@@ -187,14 +185,11 @@ export class RemoteVerification {
       const result = found === "unavailable" ? found : "claims" in found ? "accepted" : "refused";
       trace?.queried.push({ issuer: asked.name, label: asked.label, result });
       if (found === "unavailable") unavailable = true;
-      else if ("claims" in found) {
-        trace?.passed.push("signature", "claims");
-        return found;
-      } else if (found !== INACTIVE) refusal = found;
+      else if ("claims" in found) return found;
+      else if (found !== INACTIVE) refusal = found;
     }
     if (unavailable) throw new GateError("keys_unusable", { retryAfter: 1 });
     if (forMs > 0) this.#refused.add(digest, client, forMs);
-    if (refusal.step === "claims") trace?.passed.push("signature");
     return refusal;
   }
 
@@ -252,14 +247,14 @@ export class RemoteVerification {
 }
 
 function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
-  const { issuer, audience, clockSkewMs, claims } = each;
+  const { issuer, audience, clockSkew, claims } = each;
   const check = tokenCheckOf(each);
   if (check === undefined) return undefined;
   return {
     ...check,
     name: issuer,
-    skewMs: clockSkewMs,
-    issuedAheadMs: clockSkewMs,
+    skewMs: clockSkew,
+    issuedAheadMs: clockSkew,
     mapping: claims,
     proof: each.proof,
     audiences: audience === undefined ? "any" : [audience].flat(),

@@ -6,10 +6,8 @@ import type { Log } from "../../core/log.ts";
 import type {
   NeededClaims,
   TokenRefusal,
-  TokenStep,
   UnprovenVerdict,
   VerificationNotes,
-  VerificationTrace,
 } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { type IssuerOptions, type KnownIssuer, knownIssuers } from "../trusted/trusted-keys.ts";
@@ -50,11 +48,6 @@ const SIGNATURES_MS = 0.2;
 
 /** Maximum number of remembered forged tokens. */
 const MAX_FORGED = 1_000;
-
-/** The steps of a verification by a key, between `size` and `revocation`. */
-const LOCAL_STEPS: readonly TokenStep[] = ["form", "issuer", "claims", "key", "signature"];
-/** The same of a verification by another server. It needs no key, and its answer holds the claims. */
-const REMOTE_STEPS: readonly TokenStep[] = ["form", "issuer", "key", "signature", "claims"];
 
 const UNKNOWN_ISSUER: TokenRefusal = { step: "issuer", reason: "issuer" };
 const WRONG_SIGNATURE: TokenRefusal = { step: "signature", reason: "signature" };
@@ -180,7 +173,6 @@ export class TokenVerifier {
       return last.verified.caller;
     }
     if (token.length > maxBytes) return TOO_LARGE;
-    notes?.trace?.passed.push("size");
     const digest = hash("sha256", token, "base64url");
     const known = this.#verified.get(digest);
     if (notes !== undefined) notes.tokenCache = known === undefined ? "miss" : "hit";
@@ -215,11 +207,10 @@ export class TokenVerifier {
     notes: VerificationNotes | undefined,
   ): UnprovenVerdict {
     const verdict = known.verdict(this.#revocations);
-    const accepted = !("reason" in verdict);
-    if (connection !== undefined && accepted) {
+    if (connection !== undefined && !("reason" in verdict)) {
       this.#last.set(connection, { token, verified: known });
     }
-    if (notes?.trace !== undefined) traceCached(notes.trace, known, accepted);
+    if (notes?.trace !== undefined) notes.trace.remote = known.key === undefined;
     return verdict;
   }
 
@@ -233,7 +224,6 @@ export class TokenVerifier {
     const remote = this.#remote;
     if (this.#forged.has(digest)) {
       if (notes !== undefined) notes.tokenCache = "forged";
-      notes?.trace?.passed.push(...LOCAL_STEPS.slice(0, -1));
       return WRONG_SIGNATURE;
     }
     const read = readToken(token, this.#types);
@@ -248,14 +238,11 @@ export class TokenVerifier {
     if (issuer === undefined && remote?.takes(false) === true) {
       return this.#query(given, remote, false);
     }
-    notes?.trace?.passed.push("form");
     if (issuer === undefined) return UNKNOWN_ISSUER;
-    notes?.trace?.passed.push("issuer");
     const misused = typeFault(read, issuer.types);
     if (misused !== undefined) return { ...misused, expected: issuer };
     const claims = readClaims(read.payload, issuer.name, issuer, clock.now(), needed);
     if (typeof claims === "string") return { step: "claims", reason: claims, expected: issuer };
-    notes?.trace?.passed.push("claims");
     return this.#findKey({ ...given, read, issuer, claims });
   }
 
@@ -299,8 +286,7 @@ export class TokenVerifier {
   }
 
   #prove(unverified: Unverified, key: VerificationKey): UnprovenVerdict {
-    const { token, digest, notes, read, issuer, claims } = unverified;
-    notes?.trace?.passed.push("key");
+    const { token, digest, read, issuer, claims } = unverified;
     if (!isSignedWith(token, key.key, read.algorithm)) {
       this.#forged.set(digest, true);
       return WRONG_SIGNATURE;
@@ -309,21 +295,11 @@ export class TokenVerifier {
     if (this.#options.clock.now() >= claims.acceptedUntil) {
       return { step: "claims", reason: "expired", expected: issuer };
     }
-    notes?.trace?.passed.push("signature");
     return this.#accept(unverified, new VerifiedToken(claims, digest, key));
   }
 
-  #accept({ digest, notes }: NewToken, known: VerifiedToken): UnprovenVerdict {
+  #accept({ digest }: NewToken, known: VerifiedToken): UnprovenVerdict {
     this.#verified.set(digest, known);
-    const verdict = known.verdict(this.#revocations);
-    if (!("reason" in verdict)) notes?.trace?.passed.push("revocation");
-    return verdict;
+    return known.verdict(this.#revocations);
   }
-}
-
-/** Records the steps that a cached token passed when it was verified. */
-function traceCached(trace: VerificationTrace, { key }: VerifiedToken, accepted: boolean): void {
-  trace.remote = key === undefined;
-  trace.passed.push(...(trace.remote ? REMOTE_STEPS : LOCAL_STEPS));
-  if (accepted) trace.passed.push("revocation");
 }
