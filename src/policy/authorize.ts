@@ -232,19 +232,14 @@ export function explainRequirements(
   caller: IdentityClaims | undefined,
 ): ExplainedRequirement[] {
   return compileRequirements(require).demands.map((demand) => ({
-    how: demand.how,
-    what: demand.what,
-    names: demand.names,
+    ...demand,
     held: caller === undefined ? [] : demand.held(caller),
     met: caller !== undefined && isMet(demand, caller),
   }));
 }
 
 /** Renders one requirement and the names that the caller has: `one group of sales, admin` and `sales`. */
-export function requirementLine({ how, what, names, held }: ExplainedRequirement): {
-  readonly required: string;
-  readonly held: string;
-} {
+export function requirementLine({ how, what, names, held }: ExplainedRequirement) {
   return {
     required: `${how} ${what} of ${names.map(wordOf).join(", ")}`,
     held: held.map(wordOf).join(", ") || "none",

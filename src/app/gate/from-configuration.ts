@@ -246,8 +246,8 @@ type ConcurrencySource = (
 const newConcurrency: ConcurrencySource = (route, settings) =>
   new ConcurrencyLimit(route, settings, countInFlight());
 
-const newRateLimit: RateLimitSource = (_route, settings) =>
-  new RateLimit(settings, localArrivalTimes(systemClock));
+const newRateLimit: RateLimitSource = (route, settings) =>
+  new RateLimit(route, settings, () => localArrivalTimes(systemClock));
 
 export function routesOf(
   configuration: Configuration,

@@ -2,12 +2,7 @@ import { UNLIMITED } from "../../server/listener/connection-ledger.ts";
 import { UNMETERED } from "../../server/listener/reading/fair-reading.ts";
 import { Forwarder } from "../../upstream/forward.ts";
 import type { Gate } from "../../server/request/gate.ts";
-import {
-  limitName,
-  localArrivalTimes,
-  RateLimit,
-  settlingOf,
-} from "../../policy/rates/rate-limiter.ts";
+import { localArrivalTimes, RateLimit } from "../../policy/rates/rate-limiter.ts";
 import { ConcurrencyLimit, countInFlight } from "../../policy/concurrency/concurrency-limiter.ts";
 import type { Route } from "../../core/route/route.ts";
 import { Leased, type Reusable, reuseOrCreate, reuseOrLease } from "../../lib/async/leased.ts";
@@ -222,11 +217,10 @@ function routesFor(
   const routes = routesOf(
     configuration,
     (route, settings) => {
-      const limit = limitName(route, settings);
       const kept = reuseOrCreate(
         before?.rateLimits.get(route),
         settings,
-        () => new RateLimit(settings, arrivalTimes(limit), settlingOf(limit, settleRates)),
+        () => new RateLimit(route, settings, arrivalTimes, settleRates),
       );
       rateLimits.set(route, kept);
       return kept.value;

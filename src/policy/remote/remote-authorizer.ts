@@ -73,8 +73,10 @@ export class RemoteAuthorizer {
       const key = hash("sha256", question, "base64url");
       const known = this.#answers.get(key);
       if (known === undefined || clock.monotonic() >= known.until) unknown.push([key, question]);
-      else if (!known.allowed) return this.#cached(false);
-      else isStale ||= known.isStale === true;
+      else if (!known.allowed) {
+        observer.cached();
+        return false;
+      } else isStale ||= known.isStale === true;
     }
     if (unknown.length > 0) return this.#askAll(unknown, identity);
     if (isStale) observer.stale();
@@ -84,11 +86,6 @@ export class RemoteAuthorizer {
 
   close(): void {
     this.#options.client.close();
-  }
-
-  #cached(allowed: boolean): boolean {
-    this.#options.observer.cached();
-    return allowed;
   }
 
   async #askAll(

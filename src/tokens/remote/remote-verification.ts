@@ -38,7 +38,14 @@ interface Refused {
 export class RefusedTokens {
   readonly #clock: Clock;
   /** By digest, oldest first. */
-  readonly #tokens = new Map<string, Refused>();
+  readonly #tokens = new LRUCache<string, Refused>({
+    max: MOST,
+    dispose: ({ client }, digest) => {
+      const own = this.#byClient.get(client);
+      own?.delete(digest);
+      if (own?.size === 0) this.#byClient.delete(client);
+    },
+  });
   readonly #byClient = new Map<string, Set<string>>();
 
   constructor(clock: Clock) {
@@ -50,38 +57,17 @@ export class RefusedTokens {
   }
 
   has(digest: string): boolean {
-    const found = this.#tokens.get(digest);
-    if (found === undefined) return false;
-    if (this.#clock.monotonic() < found.until) return true;
-    this.#forget(digest);
-    return false;
+    return this.#clock.monotonic() < (this.#tokens.peek(digest)?.until ?? -Infinity);
   }
 
   /** @param client the client that sent the token. @param forMs how long to remember it, in milliseconds. */
   add(digest: string, client: string, forMs: number): void {
-    this.#forget(digest);
-    const own = this.#byClient.get(client) ?? new Set();
-    if (own.size >= MOST_OF_CLIENT) this.#forgetFirst(own);
-    else if (this.#tokens.size >= MOST) this.#forgetFirst(this.#tokens.keys());
-    this.#tokens.set(digest, { client, until: this.#clock.monotonic() + forMs });
-    own.add(digest);
-    this.#byClient.set(client, own);
-  }
-
-  #forgetFirst(digests: Iterable<string>): void {
-    for (const oldest of digests) {
-      this.#forget(oldest);
-      return;
-    }
-  }
-
-  #forget(digest: string): void {
-    const found = this.#tokens.get(digest);
-    if (found === undefined) return;
     this.#tokens.delete(digest);
-    const own = this.#byClient.get(found.client);
-    own?.delete(digest);
-    if (own?.size === 0) this.#byClient.delete(found.client);
+    const own = this.#byClient.get(client) ?? new Set();
+    const [oldest] = own;
+    if (own.size >= MOST_OF_CLIENT && oldest !== undefined) this.#tokens.delete(oldest);
+    this.#byClient.set(client, own.add(digest));
+    this.#tokens.set(digest, { client, until: this.#clock.monotonic() + forMs });
   }
 }
 

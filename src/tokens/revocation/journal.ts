@@ -7,8 +7,9 @@ import { type Revocation, REVOCATION_FORMS, REVOCATION_KINDS } from "../../core/
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import { readFailure, readRegularFileSync, UNLINKED } from "../../lib/files/regular-file.ts";
 import { replaceFile } from "../../lib/files/private-file.ts";
-import { isJsonObject } from "../../lib/text/strict-json.ts";
+import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 import { isName } from "./revocation-kinds.ts";
+import type { RevocationList } from "./revocation-list.ts";
 
 /** The journal file: one revocation per line, as JSON. */
 
@@ -69,14 +70,7 @@ function refused(file: string, message: string): ConfigError {
 }
 
 function revocationIn(line: string): Revocation | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return undefined;
-  }
-  if (!isJsonObject(value)) return undefined;
-  const { kind: written, name, issuer, before, until } = value;
+  const { kind: written, name, issuer, before, until } = jsonObjectIn(line) ?? {};
   const kind = REVOCATION_KINDS.find((each) => each === written);
   if (kind === undefined || typeof name !== "string" || typeof until !== "number") return undefined;
   const form = REVOCATION_FORMS[kind];
@@ -97,10 +91,8 @@ export function linesOf(revocations: readonly Revocation[]): string {
 
 interface JournalOptions {
   readonly path: string;
-  /** All revocations that the journal must contain. */
-  readonly kept: () => readonly Revocation[];
-  /** Their number. */
-  readonly count: () => number;
+  /** Has the revocations that the journal must contain. */
+  readonly list: Pick<RevocationList, "added" | "addedSize">;
   readonly log: Log;
 }
 
@@ -164,9 +156,9 @@ export class Journal {
     this.#waiting = [];
     // An earlier write has included them.
     if (waiting.length === 0 && !this.#broken) return true;
-    const { path, count, log } = this.#options;
+    const { path, list, log } = this.#options;
     try {
-      const most = 2 * count() + SPARE_LINES;
+      const most = 2 * list.addedSize + SPARE_LINES;
       if (this.#broken || this.#lines + waiting.length > most) await this.#replace();
       // The append fails if somebody has moved the file away, or may have written only some of the lines.
       else await this.#append(waiting).catch(() => this.#replace());
@@ -194,8 +186,8 @@ export class Journal {
 
   /** Replaces the journal atomically, with mode 0600. Rejects with the system's error; the journal is unchanged then. */
   async #replace(): Promise<void> {
-    const { path, kept } = this.#options;
-    const all = kept();
+    const { path, list } = this.#options;
+    const all = list.added();
     const draft = `${path}.${process.pid}.new`;
     await rm(draft, { force: true });
     await replaceFile(path, draft, linesOf(all));

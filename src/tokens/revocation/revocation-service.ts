@@ -226,9 +226,7 @@ export class RevocationService {
     if (torn) log.warn("the last line of the journal of revocations was cut off", { file: path });
     const now = clock.now();
     this.arrived(revocations.filter(({ until }) => until > now));
-    const { list } = this;
-    const kept = () => list.added();
-    this.#journal = await Journal.open({ path, log, kept, count: () => list.addedSize });
+    this.#journal = await Journal.open({ path, log, list: this.list });
   }
 }
 
