@@ -37,10 +37,7 @@ export class NetworkRule implements NetworkLists {
   }
 }
 
-/**
- * Whether some client may be admitted by `one` and refused by `other`. False only if both have equal lists, or
- * `other` has none.
- */
+/** Whether some client may be admitted by `one` and refused by `other`: not if their lists are equal, or `other` has none. */
 function mayAdmitMore(one: NetworkLists | undefined, other: NetworkLists | undefined): boolean {
   const words = (rule: NetworkLists | undefined): string =>
     JSON.stringify([rule?.allow?.toSorted(), rule?.deny?.toSorted()]);
@@ -336,10 +333,7 @@ export function isWeaker(one: AccessPolicy, other: AccessPolicy): boolean {
   );
 }
 
-/**
- * Describes a policy: `public`, `token`, `token (optional)`, or `token in the cookie session and one group of
- * sales,admin`.
- */
+/** Describes a policy: `public`, `token (optional)`, `token in the cookie session and one group of sales,admin`. */
 export function accessPolicyWords(policy: AccessPolicy): string {
   const { auth, require = {}, mode, networks, tokenFrom, authorize } = policy;
   const consent = authorize === undefined ? [] : [`the approval of ${authorize}`];

@@ -5,10 +5,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { pacedTask } from "../../lib/async/paced-task.ts";
 import { withLock } from "../../lib/async/shared-counts.ts";
 
-/**
- * The maximum number of keys: about 15 MB. Beyond it, the least recently active keys are evicted and get a full burst
- * again.
- */
+/** About 15 MB. Beyond it, the least recently active keys get a full burst again. */
 const MAX_KEYS = 50_000;
 /** The tolerance for rounding errors, in milliseconds. */
 const ROUNDING_MS = 1e-6;
@@ -149,10 +146,7 @@ export function attachSharedTimes(
       }
       return place;
     };
-    /**
-     * Sets how far the time of a key is ahead, to the result of `next`; undefined leaves it. Returns the previous
-     * value.
-     */
+    /** Sets how far the time of a key is ahead; if `next` returns undefined, leaves it. @returns how far it was before. */
     const change = (key: string, next: (aheadMs: number) => number | undefined): number => {
       const { bucket, mark } = placeOf(key);
       return withLock(table.locks, bucket, () => {
@@ -251,10 +245,7 @@ export interface RateVerdict {
   readonly allowed: boolean;
   /** The number of further requests that may follow immediately. */
   readonly remaining: number;
-  /**
-   * In milliseconds: after a refusal, the time until the next request is allowed; otherwise until the full burst is
-   * available.
-   */
+  /** In milliseconds: after a refusal until the next request is allowed, else until the full burst is available. */
   readonly waitMs: number;
 }
 

@@ -23,10 +23,7 @@ export interface AuthorizerOptions extends Pick<
 
 /** The maximum number of cached answers. Each takes about 200 bytes, since the key is a hash of the question. */
 const MAX_ENTRIES = 10_000;
-/**
- * How long a negative answer is cached at most, in milliseconds: the caller may just have been granted the
- * permission.
- */
+/** How long a no is cached at most, in milliseconds: the caller may just have been granted the permission. */
 const LONGEST_NO_MS = 5_000;
 /** The maximum number of running and waiting questions, for all callers together and for each caller. */
 const MOST = 256;

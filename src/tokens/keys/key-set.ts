@@ -93,9 +93,7 @@ export interface VerificationKey {
 export interface KeySource {
   /** The keys known now; undefined as long as none could be loaded. */
   current(): readonly VerificationKey[] | undefined;
-  /**
-   * When the keys were last read, in milliseconds since the epoch; undefined if never, or if this thread does not know.
-   */
+  /** When the keys were last read, in milliseconds since the epoch; undefined if never, or not known here. */
   readAt?(): number | undefined;
   /**
    * Fetches the keys again, unless that just happened. A failure keeps the known keys.

@@ -59,13 +59,6 @@ export interface SignInSecrets {
   readonly verifier: string;
 }
 
-/** What a logout token ends: one session, or all of an account; those that began before a time in milliseconds since the epoch. */
-export interface EndedSessions {
-  readonly sid: string | undefined;
-  readonly sub: string | undefined;
-  readonly before: number;
-}
-
 /** The time for each answer of a provider, in seconds. */
 const ANSWER_SECONDS = 5;
 /** The largest answer of a provider, in bytes: token responses with many groups have some ten thousand. */
@@ -107,7 +100,7 @@ export class OpenIdProvider {
     mostOfClient: EXCHANGES,
   });
   #discovered: { readonly client: Client; readonly until: number } | undefined;
-  #discovering: Promise<Client> | undefined;
+  readonly #discoveries = new SingleFlight<Client>();
   #failed: { readonly until: number; readonly error: unknown } | undefined;
   /** The `Date` of the last answer. */
   #date: string | undefined;
@@ -171,7 +164,7 @@ export class OpenIdProvider {
     secrets: SignInSecrets,
     network: string,
   ): Promise<Readonly<Record<string, unknown>>> {
-    return this.#askFor(network, async (client) => {
+    const exchange = async (client: Client) => {
       const tokens = await authorizationCodeGrant(client, url, {
         expectedState: secrets.state,
         expectedNonce: secrets.nonce,
@@ -192,7 +185,10 @@ export class OpenIdProvider {
       if (!isOfMore) return both;
       const isSame = more.email === both["email"];
       return { ...both, [EMAIL_VERIFIED]: isSame ? more[EMAIL_VERIFIED] : undefined };
-    });
+    };
+    return this.#ask((client) =>
+      this.#exchanges.ask(network, AbortSignal.timeout(WAIT_MS), () => exchange(client)),
+    );
   }
 
   /** @returns where a person signs out at the provider; undefined if it has no such place. */
@@ -206,11 +202,12 @@ export class OpenIdProvider {
   }
 
   /**
-   * Reads a logout token (OpenID Connect Back-Channel Logout 1.0 §2.6).
+   * Reads a logout token (OpenID Connect Back-Channel Logout 1.0 §2.6): it ends one session, or all of an account.
    *
+   * @returns `before` for those that began before that time, in milliseconds since the epoch.
    * @throws GateError `sign_in_failed` if it is not valid, or `provider_unavailable`.
    */
-  sessionsEndedBy(logoutToken: string): Promise<EndedSessions> {
+  sessionsEndedBy(logoutToken: string) {
     return this.#ask(async (client) => {
       const read = readToken(logoutToken, [LOGOUT_TYPE]);
       if ("reason" in read) throw invalid();
@@ -257,19 +254,6 @@ export class OpenIdProvider {
     this.#keysFetchedAt = this.#clock.monotonic();
   }
 
-  /** Asks the provider for one of many clients. */
-  #askFor<Answer>(network: string, question: (client: Client) => Promise<Answer>): Promise<Answer> {
-    return this.#ask(async (client) => {
-      const work = (): Promise<Answer> => question(client);
-      try {
-        return await this.#exchanges.ask(network, AbortSignal.timeout(WAIT_MS), work);
-      } catch (error) {
-        if (!(error instanceof NotAskedError)) throw error;
-        throw new GateError("provider_unavailable", { retryAfter: 1 });
-      }
-    });
-  }
-
   /** Asks the provider, and reports its failures. */
   async #ask<Answer>(question: (client: Client) => Promise<Answer>): Promise<Answer> {
     const began = this.#clock.monotonic();
@@ -278,6 +262,9 @@ export class OpenIdProvider {
     } catch (error) {
       const refusal = error instanceof GateError ? error : refusalIn(error);
       if (refusal !== undefined) throw refusal;
+      if (error instanceof NotAskedError) {
+        throw new GateError("provider_unavailable", { retryAfter: 1 });
+      }
       this.#failing(failureIn(error), (this.#clock.monotonic() - began) / 1_000);
       throw new GateError("provider_unavailable", { retryAfter: 5 });
     }
@@ -287,22 +274,10 @@ export class OpenIdProvider {
     const now = this.#clock.monotonic();
     const known = this.#discovered;
     if (known !== undefined && now < known.until) return known.client;
-    if (this.#failed !== undefined && now < this.#failed.until) {
-      if (known === undefined) throw this.#failed.error;
-      return known.client;
-    }
-    this.#discovering ??= this.#discoverNow().finally(() => (this.#discovering = undefined));
     try {
-      return await this.#discovering;
-    } catch (cause) {
-      const other = systemCode(cause) === "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED";
-      const slash = otherSlash(
-        cause instanceof Error && issuerNamedIn(cause),
-        this.#settings.issuer,
-      );
-      const why = other ? `the document names another issuer${slash}` : failureIn(cause);
-      const error = new RemoteError(`discovery failed: ${why}`, cause);
-      this.#failed = { until: this.#clock.monotonic() + REST_MS, error };
+      if (this.#failed !== undefined && now < this.#failed.until) throw this.#failed.error;
+      return await this.#discoveries.run("", () => this.#discoverNow());
+    } catch (error) {
       if (known === undefined) throw error;
       return known.client;
     }
@@ -310,18 +285,26 @@ export class OpenIdProvider {
 
   async #discoverNow(): Promise<Client> {
     const { issuer, clientId } = this.#settings;
-    const authentication = this.#authentication();
-    const client = await discovery(new URL(issuer), clientId, undefined, authentication, {
-      timeout: ANSWER_SECONDS,
-      [customFetch]: (url, options) => this.#fetch(url, options),
-      execute: [
-        enableNonRepudiationChecks,
-        ...(issuer.startsWith("http:") ? [allowInsecureRequests] : []),
-      ],
-    });
-    this.#discovered = { client, until: this.#clock.monotonic() + DISCOVERED_MS };
-    this.#keysFetchedAt = -Infinity;
-    return client;
+    try {
+      const client = await discovery(new URL(issuer), clientId, undefined, this.#authentication(), {
+        timeout: ANSWER_SECONDS,
+        [customFetch]: (url, options) => this.#fetch(url, options),
+        execute: [
+          enableNonRepudiationChecks,
+          ...(issuer.startsWith("http:") ? [allowInsecureRequests] : []),
+        ],
+      });
+      this.#discovered = { client, until: this.#clock.monotonic() + DISCOVERED_MS };
+      this.#keysFetchedAt = -Infinity;
+      return client;
+    } catch (cause) {
+      const other = systemCode(cause) === "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED";
+      const slash = otherSlash(cause instanceof Error && issuerNamedIn(cause), issuer);
+      const why = other ? `the document names another issuer${slash}` : failureIn(cause);
+      const error = new RemoteError(`discovery failed: ${why}`, cause);
+      this.#failed = { until: this.#clock.monotonic() + REST_MS, error };
+      throw error;
+    }
   }
 
   /** How we identify ourselves (OpenID Connect Core 1.0 §9): by a key, by a secret, or not at all. */

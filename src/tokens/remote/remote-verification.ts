@@ -114,10 +114,7 @@ interface Vouched {
 
 /** RFC 6750 §2.1. */
 const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
-/**
- * Maximum lifetime of streams opened with a token that has no expiry, in seconds. The token itself is checked again
- * sooner.
- */
+/** How long a stream of a token without expiry lives, in seconds. The token itself is checked again sooner. */
 const ASSUMED_LIFE_S = 3_600;
 /** Maximum time for which a refused token is remembered. */
 const LONGEST_REFUSAL_MS = 5_000;

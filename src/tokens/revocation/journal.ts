@@ -19,18 +19,12 @@ const LARGEST = 64 * 1024 ** 2;
 const APPEND =
   constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-interface JournalContent {
-  readonly revocations: readonly Revocation[];
-  /** Whether the last line is incomplete. Its revocation was never confirmed. */
-  readonly torn: boolean;
-}
-
 /**
  * Reads a journal; a missing file counts as empty.
  *
  * @throws ConfigError if the file cannot be read, and for an invalid line: ignoring it could let in a revoked token.
  */
-export function readJournal(path: string): JournalContent {
+export function readJournal(path: string) {
   const text = textOf(path);
   const lines = text.split("\n");
   const last = lines.pop() ?? "";
@@ -41,7 +35,11 @@ export function readJournal(path: string): JournalContent {
       "is not a revocation: fix the line, since ignoring it could let a revoked token in";
     throw new ConfigError([{ file: path, line: index + 1, column: 1, message }]);
   });
-  return { revocations, torn: last !== "" };
+  return {
+    revocations,
+    /** Whether the last line is incomplete. Its revocation was never confirmed. */
+    torn: last !== "",
+  };
 }
 
 function textOf(path: string): string {
@@ -108,9 +106,7 @@ const RETRY_MS = 5_000;
 export class Journal {
   readonly #options: JournalOptions;
   #lines = 0;
-  /**
-   * Whether the file may be missing revocations or end in half a line. If so, the next write replaces the whole file.
-   */
+  /** Whether the file may lack revocations or end in half a line. The next write then replaces it. */
   #broken = false;
   #waiting: Revocation[] = [];
   #writing: Promise<boolean> | undefined;

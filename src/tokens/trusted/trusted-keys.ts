@@ -41,39 +41,31 @@ function openTrustedKeyFile(
   state: KeyFileState | undefined,
 ): KeySource {
   const { path: file } = content;
-  const broken = (error: unknown, content?: FileContent): void => {
+  const broken = (error: unknown, place: ReturnType<typeof placeOfFault>): void => {
     const reason = codeOrMessage(error);
-    log.error("the keys of a trusted issuer cannot be reloaded: the old keys stay in use", {
-      issuer,
-      file,
-      ...(content && placeOfFault(content)),
-      reason,
-    });
+    const fields = { issuer, file, ...place, reason };
+    log.error("the keys of a trusted issuer cannot be reloaded: the old keys stay in use", fields);
     state?.reloaded([`${file}: the keys cannot be used: ${reason}`]);
   };
   let known = readTrustedKeys(content, algorithms);
-  let readAt: number;
-  loaded();
+  let readAt = clock.now();
+  logLoaded(issuer, known, log);
   const followed = followFile(file, content.fingerprint, {
     onChange(content) {
       const before = known;
       try {
         known = readJwkSet(content.text, algorithms);
       } catch (error) {
-        broken(error, content);
+        broken(error, placeOfFault(content));
         return;
       }
-      loaded();
+      readAt = clock.now();
+      logLoaded(issuer, known, log);
       state?.reloaded([]);
       if (known.fingerprint !== before.fingerprint) changed();
     },
-    onUnreadable: broken,
+    onUnreadable: (error) => broken(error, undefined),
   });
-
-  function loaded(): void {
-    readAt = clock.now();
-    logLoaded(issuer, known, log);
-  }
 
   return {
     current: () => known.keys,
@@ -103,10 +95,7 @@ export function readTrustedKeys(
   }
 }
 
-/**
- * Returns the position of a syntax error as far as the YAML parser can tell: JSON is YAML, unless it is nested too
- * deeply.
- */
+/** Returns where the YAML parser finds a syntax error: JSON is YAML, unless it is nested too deeply. */
 function placeOfFault({
   path,
   text,

@@ -61,10 +61,6 @@ function keyOf(
   return known && selectKey(known, kid, algorithm);
 }
 
-function newForged(): LRUCache<string, true> {
-  return new LRUCache({ max: MAX_FORGED });
-}
-
 export interface TokenVerifierOptions extends IssuerOptions {
   /** Maximum number of cached tokens; 1 or more. */
   readonly cacheEntries: number;
@@ -90,11 +86,6 @@ export interface TokenVerifierOptions extends IssuerOptions {
   readonly rememberProof?: RememberProof | undefined;
 }
 
-interface LastToken {
-  readonly token: string;
-  readonly verified: VerifiedToken;
-}
-
 const TOO_LARGE: TokenRefusal = { step: "size", reason: "too_large" };
 
 /** Verifies our own tokens and those of trusted issuers, and caches those that are valid. */
@@ -104,13 +95,13 @@ export class TokenVerifier {
   /** Keyed by the SHA-256 of the whole text, so that two tokens that differ in one character share nothing. */
   readonly #verified: LRUCache<string, VerifiedToken>;
   /** The last token of each connection. If the next request carries the same token, it need not be hashed (0.9 µs). */
-  #last = new WeakMap<object, LastToken>();
+  #last = new WeakMap<object, { readonly token: string; readonly verified: VerifiedToken }>();
   readonly #budget: LoopBudget;
   /** Every `typ` that some issuer may use. */
   readonly #types: readonly string[];
   #underWay = new SingleFlight<UnprovenVerdict>();
   /** Tokens refused for their signature. If one is sent again, its signature is not checked again. */
-  #forged = newForged();
+  readonly #forged = new LRUCache<string, true>({ max: MAX_FORGED });
   readonly #remote: RemoteVerification | undefined;
   readonly #revocations: RevocationList;
   /** Undefined if no issuer may bind tokens. */
@@ -120,11 +111,7 @@ export class TokenVerifier {
   /** @throws ConfigError if a file of trusted keys is unusable. */
   constructor(options: TokenVerifierOptions) {
     const { cacheEntries, cacheBytes, clock, log, needed } = options;
-    const {
-      revocations = new RevocationList(),
-      remote: issuers = [],
-      observeCheck: observe,
-    } = options;
+    const { revocations = new RevocationList(), remote = [], observeCheck: observe } = options;
     this.#options = options;
     this.#revocations = revocations;
     this.#verified = new LRUCache({
@@ -136,14 +123,14 @@ export class TokenVerifier {
     const budget = new LoopBudget(clock, SIGNATURES_MS);
     this.#budget = budget;
     this.#types = [...this.#issuers.values()].flatMap(({ types }) => types ?? []);
-    const rules = [...this.#issuers.values(), ...issuers].map(({ proof }) => proof ?? "refuse");
+    const rules = [...this.#issuers.values(), ...remote].map(({ proof }) => proof ?? "refuse");
     if (rules.some((rule) => rule !== "refuse")) {
       const { keys, usedProofs: used, rememberProof: remember } = options;
       const loginBudget = new LoopBudget(clock, SIGNATURES_MS);
       this.proofs = new Proofs({ keys, budget, loginBudget, used, remember, clock });
     }
-    if (issuers.length > 0 && observe !== undefined) {
-      this.#remote = new RemoteVerification({ issuers, needed, clock, observe });
+    if (remote.length > 0 && observe !== undefined) {
+      this.#remote = new RemoteVerification({ issuers: remote, needed, clock, observe });
     }
     // The last token of a connection is used without a lookup, so each must be looked up once more.
     this.#stopListening = revocations.onChange(() => (this.#last = new WeakMap()));
@@ -195,7 +182,7 @@ export class TokenVerifier {
     this.#last = new WeakMap();
     // What was found with the former keys no longer counts.
     this.#underWay = new SingleFlight();
-    this.#forged = newForged();
+    this.#forged.clear();
     this.#options.keysChanged?.();
   }
 
