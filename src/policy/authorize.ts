@@ -176,6 +176,10 @@ export function compileRequirements(require: Requirements): Compiled {
   return made;
 }
 
+function challengeOf(require: Requirements): string | undefined {
+  return compileRequirements(require).challenge;
+}
+
 /** Whether a caller meets all requirements. */
 export function meets(caller: IdentityClaims, require: Requirements): boolean {
   for (const demand of compileRequirements(require).demands)
@@ -265,16 +269,10 @@ export function authorize(
   const { require, authorizer } = route;
   // Another token would do: this is not about what the caller may.
   if (require?.proof === true && identity.bound === undefined) {
-    throw new GateError("invalid_token", {
-      reason: "unbound",
-      scope: compileRequirements(require).challenge,
-    });
+    throw new GateError("invalid_token", { reason: "unbound", scope: challengeOf(require) });
   }
   if (require !== undefined && !meets(identity, require)) {
-    throw new GateError("forbidden", {
-      reason: "forbidden",
-      scope: compileRequirements(require).challenge,
-    });
+    throw new GateError("forbidden", { reason: "forbidden", scope: challengeOf(require) });
   }
   return authorizer === undefined
     ? mintPermit(request, route, identity)

@@ -123,13 +123,9 @@ export class OpenIdProvider {
 
   /** Reads the discovery document. @returns the `Date` of the answer. @throws RemoteError that says what is wrong. */
   async examine(): Promise<string | undefined> {
-    const client = await this.#discover();
-    const {
-      authorization_endpoint: entry,
-      token_endpoint: exchange,
-      jwks_uri: keys,
-    } = client.serverMetadata();
-    for (const url of [entry, exchange, keys]) this.#requireOwn(url ?? "");
+    const server = (await this.#discover()).serverMetadata();
+    const urls = [server.authorization_endpoint, server.token_endpoint, server.jwks_uri];
+    for (const url of urls) this.#requireOwn(url ?? "");
     return this.#date;
   }
 

@@ -127,7 +127,7 @@ export type TokenCheckName = keyof Settings;
 export const TOKEN_CHECKS: readonly TokenCheckName[] = keysOf(KINDS);
 
 /** The settings of an issuer whose tokens another server verifies: those of one kind. */
-export type TokenCheckSettings = {
+type TokenCheckSettings = {
   readonly [Kind in TokenCheckName]?: Settings[Kind] | undefined;
 };
 

@@ -172,11 +172,10 @@ export class RevocationService {
       return;
     }
     const listed = content === undefined ? [] : readRevocationFile(content);
-    const before = this.#file;
-    before?.close();
-    this.#file = undefined;
-    if (before !== undefined || content !== undefined) this.list.take({ listed });
-    if (content !== undefined) this.#file = { path: content.path, ...this.#followed(content) };
+    if (content === undefined && this.#file === undefined) return;
+    this.#file?.close();
+    this.list.take({ listed });
+    this.#file = content && { path: content.path, ...this.#followed(content) };
   }
 
   /** Follows a file whose content has been applied. If it becomes invalid, logs an error and keeps the last entries. */

@@ -96,12 +96,7 @@ export function readTrustedKeys(
 }
 
 /** Returns where the YAML parser finds a syntax error: JSON is YAML, unless it is nested too deeply. */
-function placeOfFault({
-  path,
-  text,
-}: Pick<FileContent, "path" | "text">):
-  | { readonly line: number; readonly column: number }
-  | undefined {
+function placeOfFault({ path, text }: Pick<FileContent, "path" | "text">) {
   const [problem] = parsePositionedYaml(text, path).problems;
   return problem && { line: problem.line, column: problem.column };
 }

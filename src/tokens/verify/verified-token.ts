@@ -99,10 +99,8 @@ export function keepProven(
   const successors = new Map<VerificationKey, VerificationKey | undefined>();
   const successorOf = (issuer: string, key: VerificationKey): VerificationKey | undefined => {
     if (!successors.has(key)) {
-      successors.set(
-        key,
-        keysOf(issuer)?.find((other) => isSame(key, other)),
-      );
+      const successor = keysOf(issuer)?.find((other) => isSame(key, other));
+      successors.set(key, successor);
     }
     return successors.get(key);
   };
