@@ -72,12 +72,6 @@ export class HashingPool implements PasswordVerifier {
     await Promise.all([...this.#threads].map((thread) => thread.end()));
   }
 
-  #startThread(): void {
-    const thread = new HashingThread((dead) => this.#replace(dead));
-    this.#threads.add(thread);
-    this.#idle.push(thread);
-  }
-
   /**
    * Replaces a dead thread only when there is a job for it, so that a thread that dies at once is not restarted in a
    * loop.
@@ -90,8 +84,11 @@ export class HashingPool implements PasswordVerifier {
   }
 
   #freeThread(): HashingThread | undefined {
-    if (this.#idle.length === 0 && this.#threads.size < this.#concurrency) this.#startThread();
-    return this.#idle.pop();
+    const idle = this.#idle.pop();
+    if (idle !== undefined || this.#threads.size >= this.#concurrency) return idle;
+    const thread = new HashingThread((dead) => this.#replace(dead));
+    this.#threads.add(thread);
+    return thread;
   }
 
   #assign(): void {
