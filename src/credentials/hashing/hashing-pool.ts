@@ -1,6 +1,6 @@
 import type { Configuration } from "../../config/configuration.ts";
-import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
-import { NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
+import { GateError } from "../../core/request/errors.ts";
+import { NoReplyError, RpcClient } from "../../core/thread-rpc.ts";
 import { startWorker } from "../../lib/async/worker-file.ts";
 import type { AttemptOrigin } from "../throttle/login-throttle.ts";
 import { HashingQueue, queueFull } from "./hashing-queue.ts";
@@ -134,7 +134,7 @@ const LIMITS = { timeoutMs: 120_000, maxPending: () => 1 };
 /** A thread that verifies one password at a time. It keeps the process alive only while it has a job. */
 class HashingThread {
   readonly #worker = startWorker("hashing-worker", import.meta.url, MEMORY);
-  readonly #calls = new RpcClient<HashingApi>(this.#worker, ERROR_CODEC, LIMITS);
+  readonly #calls = new RpcClient<HashingApi>(this.#worker, LIMITS);
 
   /** @param died called once when the thread has terminated, for whatever reason. */
   constructor(died: (thread: HashingThread) => void) {

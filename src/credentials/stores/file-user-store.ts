@@ -30,7 +30,6 @@ export function fileUserStore(read: UsersReader): StoreKind<{ readonly path: str
       const users = await read(contentOf(path));
       return users.size;
     },
-    clearText: () => undefined,
   };
 }
 

@@ -95,18 +95,10 @@ export const LARGEST_USERS_FILE = 8 * 1024 ** 2;
 export interface StoreKind<Settings> {
   /** Rejects with a `ConfigError` if the store cannot be used. */
   open(settings: Settings, context: StoreContext): Promise<OpenUserStore>;
-  /**
-   * Checks whether the store could be opened, for `check` and before a reload.
-   *
-   * @returns the number of users, or undefined if they cannot be counted. Rejects with a `ConfigError` if the store
-   * cannot be used.
-   */
-  inspect(settings: Settings, contentOf: FileReader): Promise<number | undefined>;
-  /**
-   * Returns the connection on which these settings send passwords or hashes in clear text, or undefined if they send
-   * none.
-   */
-  clearText(settings: Settings): ClearText | undefined;
+  /** What `inspectStore` checks beside the authorities. */
+  readonly inspect?: (settings: Settings, contentOf: FileReader) => Promise<number | undefined>;
+  /** Returns the connection on which passwords or hashes pass in clear text; undefined if there is none. */
+  readonly clearText?: (settings: Settings) => ClearText | undefined;
   /** What an operator can do about a problem that `examine` reports. The first hint that matches applies. */
   readonly hints?: readonly StoreHint[];
 }

@@ -3,7 +3,6 @@ import { ConfigError } from "../../../core/config-problem.ts";
 import { MAX_PASSWORD_BYTES } from "../../hashing/new-hash.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
 import {
-  authoritiesIn,
   failureOf,
   isAskable,
   RecentTimes,
@@ -125,8 +124,7 @@ function forbids(word: PolicyWord | undefined): boolean {
 /** The kind of store that searches for the user in a directory and then binds as that user. */
 export const ldap: StoreKind<StoreSettings<"ldap">> = {
   open: async (settings, context) => new LdapStore(settings, context),
-  async inspect({ url, caFile, search, groups }, contentOf) {
-    authoritiesIn(caFile, contentOf);
+  async inspect({ url, search, groups }) {
     const { FilterParser } = await import("ldapts");
     for (const { filter } of [search, ...(groups === undefined ? [] : [groups])]) {
       try {
@@ -153,6 +151,7 @@ class LdapStore implements OpenUserStore {
   readonly #access: StoreAccess;
   readonly #trust: ReturnType<typeof openTrust>;
   readonly #times = new RecentTimes();
+  readonly decoys = this.#times.decoys;
   /** `#searching` is bound as the settings say; `#binding` binds as users. */
   readonly #searching: LdapConnections;
   readonly #binding: LdapConnections;
@@ -172,10 +171,6 @@ class LdapStore implements OpenUserStore {
     return this.#access.run(origin, (leftMs) =>
       this.#verified(username, password, performance.now() + leftMs),
     );
-  }
-
-  get decoys(): OpenUserStore["decoys"] {
-    return this.#times.decoys;
   }
 
   readonly failing = (): boolean => this.#access.failing();

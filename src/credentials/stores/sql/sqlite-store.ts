@@ -6,8 +6,7 @@ import { LATE, remoteFailure } from "../../../lib/text/error-code.ts";
 import type { StoreSettings } from "../store-kinds.ts";
 import type { StoreKind } from "../user-store.ts";
 import { COLUMNS_HINT, columnsFault, type Row, sqlUsers } from "./sql-users.ts";
-import { ERROR_CODEC } from "../../../core/request/errors.ts";
-import { NoReplyError, RpcClient } from "../../../lib/async/thread-rpc.ts";
+import { NoReplyError, RpcClient } from "../../../core/thread-rpc.ts";
 import { startWorker } from "../../../lib/async/worker-file.ts";
 import type { SqliteApi } from "./sqlite-worker.ts";
 
@@ -67,7 +66,7 @@ class SqliteThread {
 
   #start(lateMs: number): Running {
     const worker = startWorker("sqlite-worker", import.meta.url, MEMORY);
-    const calls: SqliteCalls = new RpcClient(worker, ERROR_CODEC, {
+    const calls: SqliteCalls = new RpcClient(worker, {
       timeoutMs: lateMs,
       maxPending: () => 1,
     });
@@ -125,8 +124,6 @@ export const sqlite: StoreKind<StoreSettings<"sqlite">> = {
     }
     return undefined;
   },
-
-  clearText: () => undefined,
 
   hints: [
     COLUMNS_HINT,
