@@ -130,28 +130,16 @@ async function fetchKeys(
 
 /** What an operator can do about an error of Redis or a sentinel. */
 const REDIS_HINTS: readonly StoreHint[] = [
-  {
-    reason: /^(?:WRONGPASS|NOAUTH)/,
-    hint: "check the user in `url` and `password`; sentinels use `sentinel.password`",
-  },
-  {
-    reason: /^NOPERM/,
-    hint: "give the ACL user the permissions in docs/scale.md, for the keys with `prefix`",
-  },
-  { reason: /^MOVED/, hint: "set `cluster: true`" },
-  {
-    reason: /^READONLY/,
-    hint: "`url` names a replica: name the primary, or set `sentinel`",
-  },
-  { reason: /^OOM/, hint: "its memory is full: raise maxmemory" },
-  {
-    reason: /^MISCONF/,
-    hint: "it cannot write to its disk, and accepts no writes until it can",
-  },
-  {
-    reason: /knows no primary/,
-    hint: "compare `sentinel.name` with the output of `SENTINEL masters`",
-  },
+  [
+    /^(?:WRONGPASS|NOAUTH)/,
+    "check the user in `url` and `password`; sentinels use `sentinel.password`",
+  ],
+  [/^NOPERM/, "give the ACL user the permissions in docs/scale.md, for the keys with `prefix`"],
+  [/^MOVED/, "set `cluster: true`"],
+  [/^READONLY/, "`url` names a replica: name the primary, or set `sentinel`"],
+  [/^OOM/, "its memory is full: raise maxmemory"],
+  [/^MISCONF/, "it cannot write to its disk, and accepts no writes until it can"],
+  [/knows no primary/, "compare `sentinel.name` with the output of `SENTINEL masters`"],
 ];
 
 /**

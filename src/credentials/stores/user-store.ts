@@ -110,12 +110,8 @@ export interface ClearText {
   readonly hint: string;
 }
 
-/** What an operator can do about a problem. */
-export interface StoreHint {
-  /** Matches the problem. */
-  readonly reason: RegExp;
-  readonly hint: string;
-}
+/** What an operator can do about problems that match. */
+export type StoreHint = readonly [problem: RegExp, hint: string];
 
 /**
  * Returns the names of stores for metrics and the log: the kind, with a number from the second store of that kind on.

@@ -47,23 +47,17 @@ export const http: StoreKind<HttpSettings> = {
   open,
   clearText: ({ url }) => (url.startsWith("http:") ? { url, hint: "use TLS" } : undefined),
   hints: [
-    {
-      reason: /^status (?:404|405)/,
-      hint: "does the path in `url` belong to the login, and does it accept POST?",
-    },
-    {
-      reason: /^status 3/,
-      hint: "Sallyport follows no redirects: set `url` to the final address",
-    },
-    {
-      reason: /^status (?:400|415|422)/,
-      hint: "does the login accept the body that `format` and `fields` describe?",
-    },
-    { reason: /^status 429/, hint: "the login throttles Sallyport: exempt it there" },
-    {
-      reason: /^status /,
-      hint: "`status` of the store sets the meaning of each status: 200, 401 and 403 by default",
-    },
+    [/^status (?:404|405)/, "does the path in `url` belong to the login, and does it accept POST?"],
+    [/^status 3/, "Sallyport follows no redirects: set `url` to the final address"],
+    [
+      /^status (?:400|415|422)/,
+      "does the login accept the body that `format` and `fields` describe?",
+    ],
+    [/^status 429/, "the login throttles Sallyport: exempt it there"],
+    [
+      /^status /,
+      "`status` of the store sets the meaning of each status: 200, 401 and 403 by default",
+    ],
   ],
 };
 

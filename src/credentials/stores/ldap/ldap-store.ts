@@ -31,20 +31,11 @@ import {
 
 /** What an operator can do about a directory that cannot be used. The numbers are result codes (RFC 4511 §4.1.9). */
 const LDAP_HINTS: readonly StoreHint[] = [
-  { reason: /credentials of `bind`/, hint: "check `bind.dn` and `bind.password`" },
-  {
-    reason: /^there is no /,
-    hint: "check `search.base` and `groups.base`, and whether `bind` may read them",
-  },
-  {
-    reason: /\(50\)$/,
-    hint: "give the entry of `bind` permission to read and search there",
-  },
-  {
-    reason: /\((?:8|13)\)$/,
-    hint: "the directory requires TLS: use ldaps:// or `startTls: true`",
-  },
-  { reason: /\(1\)$/, hint: "it may require a bind before a search: set `bind`" },
+  [/credentials of `bind`/, "check `bind.dn` and `bind.password`"],
+  [/^there is no /, "check `search.base` and `groups.base`, and whether `bind` may read them"],
+  [/\(50\)$/, "give the entry of `bind` permission to read and search there"],
+  [/\((?:8|13)\)$/, "the directory requires TLS: use ldaps:// or `startTls: true`"],
+  [/\(1\)$/, "it may require a bind before a search: set `bind`"],
 ];
 
 const HIDDEN = "or the directory hides it from `bind`";

@@ -127,10 +127,10 @@ export const sqlite: StoreKind<StoreSettings<"sqlite">> = {
 
   hints: [
     COLUMNS_HINT,
-    {
-      reason: /^the query cannot be run/,
-      hint: "is `path` the database, and does it have the table and columns that the query names?",
-    },
+    [
+      /^the query cannot be run/,
+      "is `path` the database, and does it have the table and columns that the query names?",
+    ],
   ],
 };
 
