@@ -1,24 +1,16 @@
+import type { Outcome } from "./request/outcome.ts";
+
+type Shown = "id" | "requestId" | "client" | "method" | "host" | "path" | "route";
+
 /**
  * A request that Sallyport itself answered with an error. Texts from the client are truncated to a few hundred
- * characters.
+ * characters, and tokens in the path are masked. `method`, `host` and `path` are empty if the request could not be read.
  */
-export interface RecentRefusal {
+export interface RecentRefusal extends Pick<Outcome, Shown | "status" | "subject" | "protocol"> {
   /** Wall clock, in milliseconds since the epoch. */
   readonly at: number;
-  readonly id: number;
-  readonly requestId: string;
-  readonly client: string;
-  /** Empty, like `host` and `path`, if the request could not be read. */
-  readonly method: string;
-  readonly host: string;
-  /** Without the query; tokens in it are masked. */
-  readonly path: string;
-  readonly route: string;
-  readonly status: number;
   /** The `reason` in the access log. */
   readonly reason: string;
-  readonly subject: string | undefined;
-  readonly protocol: string;
 }
 
 /** The events of one minute, counted by result or reason. Events that did not occur are left out. */

@@ -1,7 +1,7 @@
 import { RpcClient } from "../../core/thread-rpc.ts";
 import { startWorker } from "../../lib/async/worker-file.ts";
 import { ConfigError } from "../../core/config-problem.ts";
-import { type FileContent, readFailure } from "../../lib/files/regular-file.ts";
+import type { FileContent } from "../../lib/files/regular-file.ts";
 import type { UserRecord } from "./hash-store.ts";
 import { readUsersFile } from "./users-file.ts";
 import type { UsersApi } from "./users-worker.ts";
@@ -49,11 +49,4 @@ async function readUsersInThread(bytes: Buffer, file: string): Promise<Users> {
   } finally {
     void worker.terminate();
   }
-}
-
-/** Returns the error for a users file that cannot be read. */
-export function usersUnreadable(file: string, error: unknown): ConfigError {
-  return new ConfigError([
-    { file, message: `the users file cannot be read: ${readFailure(error)}` },
-  ]);
 }

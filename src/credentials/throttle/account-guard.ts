@@ -1,4 +1,5 @@
 import type { Configuration } from "../../config/configuration.ts";
+import type { AttemptEnd } from "../../core/shared-parts.ts";
 import type { Clock } from "../../lib/clock.ts";
 
 /** Counts consecutive failures by key. A count ends by itself after a time without failures. */
@@ -156,16 +157,9 @@ export class TwoGenerationCache<Value> {
 type AccountLimits = Configuration["login"]["throttle"]["account"];
 
 /** A name and a network, as digests. */
-export interface AccountPair {
-  readonly account: string;
-  /** Account and network together. */
-  readonly pair: string;
-}
+export type AccountPair = Pick<AttemptEnd, "account" | "pair">;
 
-export interface Attempt extends AccountPair {
-  /** Whether this account has logged in from this network before. */
-  readonly known: boolean;
-}
+type Attempt = Pick<AttemptEnd, "account" | "pair" | "known">;
 
 interface KnownNetwork {
   readonly pair: string;

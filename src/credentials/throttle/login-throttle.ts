@@ -4,12 +4,7 @@ import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
 import { clientNetwork } from "../../lib/http/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { QueueKey } from "../../lib/async/keyed-semaphore.ts";
-import {
-  type AccountPair,
-  type Attempt,
-  createAccountGuard,
-  TwoGenerationCache,
-} from "./account-guard.ts";
+import { type AccountPair, createAccountGuard, TwoGenerationCache } from "./account-guard.ts";
 
 /** The limits for one name from one network, and in `address`, `account` and `global` those for several. */
 export type LoginThrottleLimits = Configuration["login"]["throttle"];
@@ -104,7 +99,7 @@ export interface AttemptOrigin {
  * The limit that refused an attempt: for the name from that address, the address, the name, or all unknown networks
  * together.
  */
-export type ThrottleLimit = "pair" | "address" | "account" | "global";
+type ThrottleLimit = "pair" | "address" | "account" | "global";
 
 export interface ThrottleRefusal {
   readonly limit: ThrottleLimit;
@@ -135,11 +130,8 @@ export interface ClientAttempts extends QueueKey {
 }
 
 /** What an attempt counts for, as digests, so that no names or addresses are kept. */
-interface Digests extends AccountPair {
-  readonly network: string;
-}
-
-type NetworkAttempt = Attempt & Digests;
+type NetworkAttempt = Omit<AttemptEnd, "failed">;
+type Digests = Omit<NetworkAttempt, "known">;
 
 /**
  * An older failure in another replica is not charged to the budget of unknown networks: it has refilled by now, or soon
