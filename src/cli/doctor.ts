@@ -26,7 +26,7 @@ import { checkUpstreams } from "./doctor/upstream-check.ts";
 import { checkKeyStores, checkUserStores, storeHint } from "./doctor/user-stores.ts";
 import { formatFrom, type Marks, marksFor } from "./terminal/format.ts";
 import { Pending, withProgress } from "./terminal/progress.ts";
-import { formatDuration } from "../lib/text/duration.ts";
+import { formatSeconds } from "../lib/text/duration.ts";
 import type { Configuration } from "../config/configuration.ts";
 import { isKeyed } from "../app/gate/remote-checks.ts";
 import { readJwkSet } from "../tokens/keys/key-set.ts";
@@ -52,7 +52,7 @@ function checkClock(file: string, { nowMs, clocks }: Examined): Finding[] {
   const ahead = statSync(file).mtimeMs - nowMs;
   return [
     ahead > TOO_MUCH_MS
-      ? bad(`the configuration was written ${words(ahead)} in the future`, HINT)
+      ? bad(`the configuration was written ${formatSeconds(ahead)} in the future`, HINT)
       : good("not before the configuration was written"),
     ...(clocks.length === 0 ? [skipped("no other clock was reachable")] : clocks.map(difference)),
   ];
@@ -60,16 +60,12 @@ function checkClock(file: string, { nowMs, clocks }: Examined): Finding[] {
 
 function difference({ server, behindMs }: ClockDifference): Finding {
   const apart = Math.abs(behindMs);
-  const message = `${words(apart)} ${behindMs > 0 ? "behind" : "ahead of"} ${server}`;
+  const message = `${formatSeconds(apart)} ${behindMs > 0 ? "behind" : "ahead of"} ${server}`;
   if (apart <= TOLERATED_MS) return good(`agrees with ${server}`);
   return (apart > TOO_MUCH_MS ? bad : warning)(message, HINT);
 }
 
 const HINT = "Sallyport accepts tokens too long, or refuses valid ones: set the clock by NTP";
-
-function words(milliseconds: number): string {
-  return formatDuration(Math.floor(milliseconds / 1000) * 1000);
-}
 
 type TrustedIssuer = Extract<
   Configuration["tokens"]["trusted"][number],

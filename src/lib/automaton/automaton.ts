@@ -123,11 +123,9 @@ class Subsets {
   }
 }
 
-/** Whether a text is wanted, given which of the automata match it, in the order of the automata. */
-type Wanted = (matching: readonly boolean[]) => boolean;
-
 interface SearchOptions {
-  readonly wanted: Wanted;
+  /** Whether a text is wanted, given which of the automata match it, in the order of the automata. */
+  readonly wanted: (matching: readonly boolean[]) => boolean;
   /** The indexes of the automata that must match. The search drops a text that one of them can no longer match. */
   readonly needed: readonly number[];
   /** The text that each automaton reads first; default: empty. */

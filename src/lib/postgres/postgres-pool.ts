@@ -122,12 +122,6 @@ export interface PostgresSettings {
 /** A row of a result, by column name. */
 type Row = Readonly<Record<string, unknown>>;
 
-interface Result {
-  readonly rows: readonly Row[];
-  /** The names of the columns. */
-  readonly columns: readonly string[];
-}
-
 /** How long a connection may be idle. */
 const IDLE_MS = 60_000;
 
@@ -155,9 +149,10 @@ export class PostgresPool {
    * pooler may give its connection to others.
    *
    * @param leftMs the time for its response, in milliseconds.
+   * @returns the rows, and the names of the columns.
    * @throws RemoteError, or the error of the library or the server.
    */
-  async query(text: string, values: readonly string[], leftMs: number): Promise<Result> {
+  async query(text: string, values: readonly string[], leftMs: number) {
     if (this.#closed) throw new RemoteError("the store is closed");
     this.#pool ??= this.#open();
     const client = await (await this.#pool).connect();

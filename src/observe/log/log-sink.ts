@@ -47,7 +47,7 @@ const FULL = new Set<unknown>(["ENOSPC", "EDQUOT", "EFBIG"]);
  * it never exited (tested on Node 26 with sonic-boom 4.2 and with `fs.write`). If the reader is gone, lines are
  * discarded. On a full disk only whole lines are: a line that was begun is continued once there is space.
  */
-class LineWriter {
+class LineWriter implements LogSink {
   readonly #options: LineWriterOptions;
   #open: Buffer = Buffer.allocUnsafe(BUFFER_BYTES);
   #used = 0;
@@ -78,7 +78,6 @@ class LineWriter {
     return this.#gone || this.#dropped > 0 ? this.#failure : undefined;
   }
 
-  /** Adds one line, without its end. */
   write(line: string): void {
     const text = this.#options.render?.(line) ?? line;
     const length = Buffer.byteLength(text);
@@ -87,7 +86,6 @@ class LineWriter {
     this.#added(length);
   }
 
-  /** Adds one line, without its end. Copies its bytes. */
   writeBytes(line: LineBytes): void {
     if (this.#options.render !== undefined) this.write(line.toString());
     else if (this.#makeRoom(line.length)) {
@@ -96,7 +94,6 @@ class LineWriter {
     }
   }
 
-  /** Counts lines that were lost before they reached this writer, and reports them if there is a reader. */
   countLost(lines: number): void {
     this.#lost += lines;
     if (this.#gone) return;
@@ -104,13 +101,12 @@ class LineWriter {
     this.#sendIn(BATCH_DELAY_MS);
   }
 
-  /** Writes as much as the reader accepts, and at once how many lines were dropped, since it may be the last time. */
   flush(): void {
+    // How many lines were dropped is written at once, since it may be the last time.
     this.#reportedAt = -Infinity;
     this.#flush();
   }
 
-  /** Resolves when everything is written, or after `timeoutMs` milliseconds. */
   async drain(timeoutMs: number): Promise<void> {
     this.flush();
     if (this.#queue.length === 0) return;

@@ -38,8 +38,6 @@ const LDAP_HINTS: readonly StoreHint[] = [
   [/\(1\)$/, "it may require a bind before a search: set `bind`"],
 ];
 
-const HIDDEN = "or the directory hides it from `bind`";
-
 /**
  * Checks that the attributes in the settings exist. A directory answers a search for an unknown attribute as it answers
  * one for an unknown name, so this looks for any entry that has the attribute. Never rejects.
@@ -54,10 +52,9 @@ async function doubtsAbout(
   const look = async (where: "search" | "groups", base: string, attributes: readonly string[]) => {
     for (const attribute of attributes) {
       if (await connection.has(base, `(${attribute}=*)`)) continue;
-      const doubt = `no entry below ${where}.base has the attribute ${attribute}`;
       doubts.push({
-        doubt,
-        hint: `there are no entries yet, the attribute has another name, ${HIDDEN}`,
+        doubt: `no entry below ${where}.base has the attribute ${attribute}`,
+        hint: "there are no entries yet, the attribute has another name, or the directory hides it from `bind`",
       });
     }
   };

@@ -38,8 +38,6 @@ export class RecentTimes {
   };
 }
 
-/** What Sallyport exchanges with a remote store about a user: a name, and groups. */
-
 const LONGEST_BYTES = 1024;
 const CONTROL = /\p{Cc}/u;
 /** A token with more groups would be too large for any server to accept. */

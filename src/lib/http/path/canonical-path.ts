@@ -38,10 +38,7 @@ export function canonicalPath(raw: string): CanonicalPath | undefined {
   if (PLAIN.test(raw) && raw !== "") {
     return DOT_SEGMENT.test(raw) ? undefined : { path: raw, matchPath: raw };
   }
-  return raw.includes("%") ? decoded(raw) : undefined;
-}
-
-function decoded(raw: string): CanonicalPath | undefined {
+  if (!raw.includes("%")) return undefined;
   const decoding = decodeOnce(raw, DELIMITERS);
   if (decoding === undefined || AMBIGUOUS_SPACE.test(decoding.path)) return undefined;
   return PLAIN.test(withoutEscapes(decoding.path)) ? decoding : undefined;
