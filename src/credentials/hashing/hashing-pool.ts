@@ -164,7 +164,5 @@ class HashingThread {
   }
 
   /** Terminates the thread and rejects a running job. */
-  async end(): Promise<void> {
-    await this.#worker.terminate();
-  }
+  readonly end = (): Promise<unknown> => this.#worker.terminate();
 }

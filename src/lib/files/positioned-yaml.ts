@@ -281,15 +281,21 @@ export function parsePositionedYaml(text: string, file: string): PositionedYaml 
     return { line: line + 1, column: offset - lines.offset(line) + 1, source };
   };
   const faults = [...syntaxProblems(document, lines), ...referenceProblems(document, lines)];
-  const readable = faults.every((fault) => fault.readable);
-  const { value, excess } = readable ? plainValue(document) : { value: undefined, excess: [] };
+  let value: unknown;
+  try {
+    const readable = faults.every((fault) => fault.readable);
+    value = readable ? document.toJS({ maxAliasCount: MAX_ALIAS_COUNT }) : undefined;
+  } catch (error) {
+    if (!(error instanceof ReferenceError)) throw error;
+    faults.push({ offset: 0, message: "aliases repeat too much", readable: false });
+  }
 
   const members: Members = new WeakMap();
-  const problems = [...faults, ...excess]
+  const problems = faults
     .toSorted((a, b) => a.offset - b.offset)
     .map(({ offset, message }) => ({ file, ...positionAt(offset), message }));
   return {
-    value: excess.length > 0 ? undefined : value,
+    value,
     positionOf: (path, of = "value") => positionAt(offsetOf(document, members, path, of)),
     problems,
   };
@@ -327,16 +333,6 @@ function referenceProblems(document: Document.Parsed, lines: Lines): LocatedProb
     },
   });
   return faults;
-}
-
-function plainValue(document: Document.Parsed): { value: unknown; excess: LocatedProblem[] } {
-  try {
-    return { value: document.toJS({ maxAliasCount: MAX_ALIAS_COUNT }), excess: [] };
-  } catch (error) {
-    if (!(error instanceof ReferenceError)) throw error;
-    const message = "aliases repeat too much";
-    return { value: undefined, excess: [{ offset: 0, message, readable: false }] };
-  }
 }
 
 /** A cache of the members of each mapping: a linear search for each of 20,000 users would take minutes. */
