@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import type { StartupWarning } from "../app/startup-warnings.ts";
 import type { ConfigurationSources } from "../config/load.ts";
-import type { ConfigProblem } from "../core/config-problem.ts";
+import { type ConfigProblem, placeOf } from "../core/config-problem.ts";
 import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,
@@ -248,9 +248,8 @@ async function examine(
   ];
 }
 
-function fault({ file, line, column, message, hint }: ConfigProblem): Finding {
-  const place = [file, line, column].filter((part) => part !== undefined).join(":");
-  return bad(`${place}: ${message}`, hint);
+function fault(problem: ConfigProblem): Finding {
+  return bad(`${placeOf(problem)}: ${problem.message}`, problem.hint);
 }
 
 function findingOf({ file, urgent, message, hint }: StartupWarning): Finding {

@@ -27,20 +27,18 @@ export interface UserStore {
    * `GateError`: `login_queue_full`, or `internal` for an internal error.
    */
   verify(username: string, password: string, origin: AttemptOrigin): Promise<VerifyResult>;
-  readonly decoys: Decoys;
+  /** Users that stand in for unknown names, so that the response time reveals nothing. */
+  readonly decoys: {
+    count(): number;
+    /**
+     * Costs as much as a wrong password for that user.
+     *
+     * @param index from 0 to below `count()`.
+     */
+    verify(index: number, password: string, origin: AttemptOrigin): Promise<unknown>;
+  };
   /** Whether the store was unavailable a moment ago, and not available since. Undefined if it always is available. */
   readonly failing?: () => boolean;
-}
-
-/** Users that stand in for unknown names, so that the response time reveals nothing. */
-interface Decoys {
-  count(): number;
-  /**
-   * Costs as much as a wrong password for that user.
-   *
-   * @param index from 0 to below `count()`.
-   */
-  verify(index: number, password: string, origin: AttemptOrigin): Promise<unknown>;
 }
 
 /** A store that follows changes of its source. */

@@ -317,9 +317,9 @@ function referenceProblems(document: Document.Parsed, lines: Lines): LocatedProb
     Map(_key, map) {
       // The first of several equal keys counts, since positions refer to it.
       const seen = new Map<unknown, number>();
-      map.items = map.items.filter(({ key }) => {
-        const name = isScalar(key) ? key.value : key;
-        const offset = startOf(key) ?? 0;
+      map.items = map.items.filter((pair) => {
+        const name = nameOf(pair);
+        const offset = startOf(pair.key) ?? 0;
         const first = seen.get(name);
         if (first === undefined) seen.set(name, offset);
         if (name !== "__proto__" && first === undefined) return true;
@@ -365,7 +365,7 @@ function childAt(
   members: Members,
 ): { key: unknown; value: unknown } | undefined {
   if (isMap(parent)) {
-    const known = members.get(parent) ?? membersOf(parent);
+    const known = members.get(parent) ?? new Map(parent.items.map((pair) => [nameOf(pair), pair]));
     members.set(parent, known);
     return known.get(String(segment));
   }
@@ -376,8 +376,8 @@ function childAt(
   return undefined;
 }
 
-function membersOf(map: YAMLMap): ReadonlyMap<unknown, Pair> {
-  return new Map(map.items.map((pair) => [isScalar(pair.key) ? pair.key.value : pair.key, pair]));
+function nameOf({ key }: Pair): unknown {
+  return isScalar(key) ? key.value : key;
 }
 
 function startOf(node: unknown): number | undefined {
