@@ -1,8 +1,7 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import type { Configuration } from "../../config/configuration.ts";
 import { GateError } from "../../core/request/errors.ts";
-import type { IssuerState, Reloaded } from "../../core/status.ts";
-import type { RecentEvents } from "../../core/recent.ts";
+import type { IssuerState, RecentEvents, Reloaded } from "../../core/status.ts";
 import type { LoginService, SignIns } from "../../core/login.ts";
 import type { PublishRevocations, RevocationNews } from "../../core/revocation.ts";
 import type {

@@ -12,7 +12,7 @@ import { openDryRunGate } from "../explanation/dry-run-gate.ts";
 import { logBacklogMemory } from "./log-backlog.ts";
 import { prepareAll } from "../reload/reloader.ts";
 import { collectStart, keepThreadsSmall } from "./thread-memory.ts";
-import type { RecentEvents } from "../../core/recent.ts";
+import type { RecentEvents } from "../../core/status.ts";
 import { mergeAnswers, mergeIssuers } from "./thread-queries.ts";
 import { TrafficThread } from "./traffic-thread.ts";
 import type { Traffic, TrafficChange, TrafficOptions } from "../traffic.ts";

@@ -1,5 +1,5 @@
 import type { Configuration } from "../../config/configuration.ts";
-import type { AskRevocation } from "../../core/request/token-verifier.ts";
+import type { AskedRevocation, AskRevocation } from "../../core/request/token-verifier.ts";
 import { REVOCATION_KINDS, revocationQuery } from "../../core/revocation.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import { askAdmin, configuredUrl, membersIn } from "../admin-address.ts";
@@ -21,18 +21,22 @@ export function askRunningProxy(configuration: Configuration): AskRevocation {
     const url = configuredUrl(configuration, "/-/revoked");
     if (url === undefined) return { unasked: "admin is off" };
     url.search = String(revocationQuery(caller));
-    const address = url.origin;
-    try {
-      const late = `no answer within ${ANSWER_MS} ms`;
-      const response = await askAdmin(url, { timeoutMs: ANSWER_MS, late });
-      const { statusCode: status } = response;
-      const { revoked, by } = await membersIn(response);
-      if (status !== 200) return { unasked: `${address} says ${status}` };
-      const kind = REVOCATION_KINDS.find((each) => each === by);
-      if (revoked === false || kind !== undefined) return { by: kind, address };
-      return { unasked: `another program answers at ${address}` };
-    } catch (error) {
-      return { unasked: `${address}: ${codeOrMessage(error)}` };
-    }
+    return ask(url);
   };
+}
+
+async function ask(url: URL): Promise<AskedRevocation> {
+  const address = url.origin;
+  try {
+    const late = `no answer within ${ANSWER_MS} ms`;
+    const response = await askAdmin(url, { timeoutMs: ANSWER_MS, late });
+    const { statusCode: status } = response;
+    const { revoked, by } = await membersIn(response);
+    if (status !== 200) return { unasked: `${address} says ${status}` };
+    const kind = REVOCATION_KINDS.find((each) => each === by);
+    if (revoked === false || kind !== undefined) return { by: kind, address };
+    return { unasked: `another program answers at ${address}` };
+  } catch (error) {
+    return { unasked: `${address}: ${codeOrMessage(error)}` };
+  }
 }

@@ -1,4 +1,4 @@
-import type { RecentEvents, RecentMinute, RecentRefusal } from "../../core/recent.ts";
+import type { RecentEvents, RecentMinute, RecentRefusal } from "../../core/status.ts";
 import type { LoginResult, Outcome, RefusalReason } from "../../core/request/outcome.ts";
 import { maskTokens } from "../log/redaction.ts";
 
