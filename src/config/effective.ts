@@ -173,14 +173,8 @@ function withoutDefaults(reference: string): string {
   );
 }
 
-/** One value in force. */
-interface ValueInForce {
-  readonly key: string;
-  /** As written in a file, with secrets masked. */
-  readonly value: unknown;
-  /** `default`, or the source of the value. */
-  readonly origin: string;
-}
+/** One value in force, under the name of its path. */
+type ValueInForce = Omit<EffectiveValue, "path"> & { readonly key: string };
 
 export interface ConfigurationInForce {
   readonly values: readonly ValueInForce[];

@@ -89,8 +89,8 @@ interface StateFeedOptions {
     operation: SharedOperation | "wait",
     ask: () => Promise<Answer>,
   ) => Promise<Answer>;
-  /** Sends the server the revocations that it lacks. Resolves when they are stored. */
-  readonly missing: (revocations: readonly Revocation[]) => Promise<unknown>;
+  /** Sends the server the revocations that it lacks. Resolves to whether all are stored. */
+  readonly missing: (revocations: readonly Revocation[]) => Promise<boolean>;
 }
 
 /**
@@ -210,7 +210,7 @@ export class StateFeed {
     if (fills || missed || this.#mark === undefined || known.length > KEPT_EVENTS) {
       const { revoked } = this.#listeners;
       const missing = await missingRevocations(commands, revocations, known, revoked);
-      if (fills) this.#fill(commands, missing, found);
+      if (fills) void this.#fill(commands, missing, found);
     }
     // Otherwise the next round checks again, since the replica that refills it may fail.
     if (isFilled || fills) this.#mark = found;
@@ -242,12 +242,17 @@ export class StateFeed {
     return (await commands.call("SET", this.#options.keys.filling, ...claim)) !== null;
   }
 
-  #fill(commands: StateConnection, missing: readonly Revocation[], mark: string): void {
-    this.#options
-      .missing(missing)
-      .then(() => commands.call("SET", this.#options.keys.filled, mark))
-      // If that fails, a replica tries again once the claim has expired.
-      .catch(() => (this.#mark = ""));
+  async #fill(
+    commands: StateConnection,
+    missing: readonly Revocation[],
+    mark: string,
+  ): Promise<void> {
+    const { keys, missing: send } = this.#options;
+    const filled = send(missing).then(
+      (stored) => stored && commands.call("SET", keys.filled, mark),
+    );
+    // A replica tries again once the claim has expired.
+    if (!(await filled.catch(() => false))) this.#mark = "";
   }
 
   /**

@@ -50,7 +50,7 @@ export function openGeneration(
     realm: realmOf(configuration),
     streams: configuration.tokens.streams,
     trustedProxies: reading.trustedProxies,
-    apiKeys: options.apiKeys,
+    apiKeys: options.files.apiKeys,
     listening: {
       tls,
       http2: server.http2,

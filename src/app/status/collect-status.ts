@@ -264,11 +264,11 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
   const { configuration, certificate, parts } = service;
   const { keys, assertionKeys, traffic, options } = parts;
   const now = options.clock.now();
-  const [counted, threads, checks, targets, dependencies] = await Promise.all([
+  const [counted, threads, checks, { targets }, dependencies] = await Promise.all([
     countedBy(service),
     threadsOf(service),
     service.probing.checks(),
-    traffic.collect("targets"),
+    traffic.state(),
     dependenciesOf(service, sources.reloads),
   ]);
   const upstreams = await upstreamsIn(configuration, counted, targets, threads.events.durations);

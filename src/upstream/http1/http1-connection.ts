@@ -12,7 +12,7 @@ import { countGarbage } from "../http/scavenger.ts";
 import { RequestBody } from "../http/client-body.ts";
 import { connectTo, type Route } from "./connect.ts";
 import { headersOf } from "../headers/incoming-headers.ts";
-import { BodyWriter, requestHead, ResponseParser } from "./response-parser.ts";
+import { BodyWriter, READ_BUFFER, requestHead, ResponseParser } from "./response-parser.ts";
 import { asError, BackendFault } from "../http/failures.ts";
 
 /** The maximum size of a response header section, in bytes. */
@@ -48,8 +48,8 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
     this.#owner = owner;
     this.#parser = new ResponseParser(this, MAX_HEADER_BYTES);
     const onread = {
-      buffer: () => this.#parser.nextBuffer(),
-      callback: (bytes: number, into: Uint8Array) => this.#read(bytes, into),
+      buffer: READ_BUFFER,
+      callback: (bytes: number) => this.#read(bytes),
     };
     this.socket = connectTo(route, onread, () => this.#onConnect())
       .on("error", (error) => this.fail(error))
@@ -152,13 +152,13 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
   }
 
   /** @returns whether more may be read. */
-  #read(bytes: number, into: Uint8Array): boolean {
+  #read(bytes: number): boolean {
     if (this.#closed) return false;
     try {
       const current = this.#current;
       if (current?.isWritten !== true) throw new BackendFault("unexpected_bytes");
       current.handler.onResponseStarted();
-      this.#parser.read(bytes, into);
+      this.#parser.read(bytes);
       countGarbage(bytes);
     } catch (error) {
       this.fail(asError(error));
