@@ -38,7 +38,10 @@ export function canonicalPath(raw: string): CanonicalPath | undefined {
   if (PLAIN.test(raw) && raw !== "") {
     return DOT_SEGMENT.test(raw) ? undefined : { path: raw, matchPath: raw };
   }
-  if (!raw.includes("%")) return undefined;
+  return raw.includes("%") ? decoded(raw) : undefined;
+}
+
+function decoded(raw: string): CanonicalPath | undefined {
   const decoding = decodeOnce(raw, DELIMITERS);
   if (decoding === undefined || AMBIGUOUS_SPACE.test(decoding.path)) return undefined;
   return PLAIN.test(withoutEscapes(decoding.path)) ? decoding : undefined;
