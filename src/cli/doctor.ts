@@ -27,11 +27,10 @@ import { checkKeyStores, checkUserStores, storeHint } from "./doctor/user-stores
 import { formatFrom, type Marks, marksFor } from "./terminal/format.ts";
 import { Pending, withProgress } from "./terminal/progress.ts";
 import { formatSeconds } from "../lib/text/duration.ts";
-import type { Configuration } from "../config/configuration.ts";
 import { isKeyed } from "../app/gate/remote-checks.ts";
 import { readJwkSet } from "../tokens/keys/key-set.ts";
 import { KeySetServer } from "../tokens/trusted/key-set-server.ts";
-import type { KeySetAddress } from "../tokens/trusted/trusted-keys.ts";
+import type { KeySetAddress, TrustedIssuer } from "../tokens/trusted/trusted-keys.ts";
 import { remoteFailure } from "../lib/text/error-code.ts";
 import { originOf } from "../upstream/pool/target-origin.ts";
 import { reach, type TlsHints } from "./doctor/reach.ts";
@@ -66,11 +65,6 @@ function difference({ server, behindMs }: ClockDifference): Finding {
 }
 
 const HINT = "Sallyport accepts tokens too long, or refuses valid ones: set the clock by NTP";
-
-type TrustedIssuer = Extract<
-  Configuration["tokens"]["trusted"][number],
-  { readonly jwks: unknown }
->;
 
 const HINTS: TlsHints = {
   authority:

@@ -2,6 +2,7 @@
 import type { Decision } from "../../server/request/decide.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { ExplainedStep, ExplainedToken } from "../../core/explanation.ts";
+import { Identity } from "../../core/request/identity.ts";
 import { BoundToken } from "../../core/request/bound-token.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import {
@@ -40,7 +41,15 @@ export interface TokenSettings {
 interface TokenContext extends TokenSettings {
   readonly token: string;
   readonly trace: VerificationTrace;
+  /** The steps in the order in which they are taken, if it is no token with claims. */
+  readonly order?: readonly TokenStep[];
 }
+
+/** The order in which another server takes the steps. It needs no key, and its answer holds the claims. */
+const REMOTE_STEPS: readonly TokenStep[] = [
+  ...(["bearer", "size", "form", "issuer"] as const),
+  ...(["key", "signature", "claims", "revocation", "proof"] as const),
+];
 
 /** A token with what can be read in it. */
 interface ReadToken extends TokenContext {
@@ -232,8 +241,10 @@ export function explainToken(
   const { tokenFrom } = endpoint ?? route ?? {};
   const found = tokenOf(request, tokenFrom, acceptsProofs(settings.configuration));
   if (route?.auth === "certificate" || !("token" in found))
-    return explainVerdict(verdict, { ...settings, token: "", trace });
-  const explained = explainVerdict(verdict, { ...settings, token: found.token, trace });
+    return explainVerdict(verdict, { ...settings, token: "", trace, order: [] });
+  const isKey = "apiKey" in found.place;
+  const context = { ...settings, token: found.token, trace };
+  const explained = explainVerdict(verdict, isKey ? { ...context, order: ["bearer"] } : context);
   return tokenFrom === undefined ? explained : { ...explained, place: placeWords(found.place) };
 }
 
@@ -272,7 +283,12 @@ export function explainVerdict(verdict: UnprovenVerdict, context: TokenContext):
 /** Returns the steps in the order in which they were taken, then those that were not reached. */
 function stepsTo(verdict: UnprovenVerdict, token: ReadToken): ExplainedStep[] {
   const failed = "reason" in verdict ? verdict : undefined;
-  const passed = token.trace.passed.filter((step) => step !== failed?.step);
+  const { trace, order = trace.remote ? REMOTE_STEPS : TOKEN_STEPS } = token;
+  const end = failed === undefined ? -1 : order.indexOf(failed.step);
+  const isProven = verdict instanceof Identity && verdict.bound !== undefined;
+  const passed = order
+    .slice(0, end === -1 ? undefined : end)
+    .filter((step) => step !== "proof" || isProven);
   // Most tokens need no proof.
   const needed = TOKEN_STEPS.filter((step) => step !== "proof");
   const unreached = needed.filter((step) => step !== failed?.step && !passed.includes(step));

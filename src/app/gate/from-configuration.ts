@@ -232,8 +232,8 @@ export function assertsWithOwnKeys({ keys, assertion }: Configuration["tokens"])
 /** Returns the routes. @param rateLimitFor creates a limit, or reuses the existing one, like `concurrencyFor`. */
 export function routesOf(
   configuration: Configuration,
-  rateLimitFor = (_route: string, settings: Omit<RateLimit, "take">) =>
-    new RateLimit(settings, localArrivalTimes(systemClock)),
+  rateLimitFor = (route: string, settings: Omit<RateLimit, "take">) =>
+    new RateLimit(route, settings, () => localArrivalTimes(systemClock)),
   concurrencyFor = (route: string, settings: Pick<ConcurrencyLimit, "requests" | "by">) =>
     new ConcurrencyLimit(route, settings, countInFlight()),
 ): Route[] {

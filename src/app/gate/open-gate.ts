@@ -2,18 +2,13 @@ import { UNLIMITED } from "../../server/listener/connection-ledger.ts";
 import { UNMETERED } from "../../server/listener/reading/fair-reading.ts";
 import { Forwarder } from "../../upstream/forward.ts";
 import type { Gate } from "../../server/request/gate.ts";
-import {
-  limitName,
-  localArrivalTimes,
-  RateLimit,
-  settlingOf,
-} from "../../policy/rates/rate-limiter.ts";
+import { localArrivalTimes, RateLimit } from "../../policy/rates/rate-limiter.ts";
 import { ConcurrencyLimit, countInFlight } from "../../policy/concurrency/concurrency-limiter.ts";
 import type { Route } from "../../core/route/route.ts";
 import { Leased, type Reusable, reuseOrCreate, reuseOrLease } from "../../lib/async/leased.ts";
 import { openAuthorizer } from "../../policy/remote/authorizer-kinds.ts";
 import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts";
-import { authorize, claimsNeededBy, letPass } from "../../policy/authorize.ts";
+import { authorize, compileRequirements, letPass } from "../../policy/authorize.ts";
 import { createRouteTable } from "../../policy/route-table.ts";
 import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/authenticate.ts";
 import { logoutEndpoint } from "../../server/endpoints/logout.ts";
@@ -209,11 +204,10 @@ function routesFor(
   const routes = routesOf(
     configuration,
     (route, settings) => {
-      const limit = limitName(route, settings);
       const kept = reuseOrCreate(
         before?.rateLimits.get(route),
         settings,
-        () => new RateLimit(settings, arrivalTimes(limit), settlingOf(limit, settleRates)),
+        () => new RateLimit(route, settings, arrivalTimes, settleRates),
       );
       rateLimits.set(route, kept);
       return kept.value;
@@ -295,18 +289,8 @@ function verifierFor(
     asserts: assertion !== undefined,
     // Each thread has its own cache.
     cacheBytes: Math.ceil(cache.bytes / workersOf(configuration)),
-    trusted: trusted.filter(isKeyed).map(({ clockSkew, maxLifetime, ...each }) => ({
-      ...each,
-      clockSkewMs: clockSkew,
-      maxLifetimeMs: maxLifetime,
-    })),
-    remote: trusted
-      .filter((each) => !isKeyed(each))
-      .map(({ clockSkew, proof = rest.proof, ...each }) => ({
-        ...each,
-        proof,
-        clockSkewMs: clockSkew,
-      })),
+    trusted: trusted.filter(isKeyed),
+    remote: trusted.flatMap((each) => (isKeyed(each) ? [] : [{ proof: rest.proof, ...each }])),
     needed: neededClaims(configuration),
   };
   const observed: ObserveCheck = (kind, name) => observeCheck({ kind, name }, options);
@@ -355,7 +339,7 @@ function openVersionSource(
  * need the same claims share the cached tokens.
  */
 function neededClaims({ routes, identity, tokens, log, browser }: Configuration): NeededClaims {
-  const required = routes.map(({ require = {} }) => claimsNeededBy(require));
+  const required = routes.map(({ require = {} }) => compileRequirements(require).needs);
   const names = [
     ...required.flatMap((needed) => needed.names),
     ...(browser?.providers.length ? [...REVOKING_CLAIMS, "idp"] : []),

@@ -6,7 +6,7 @@ import { ConfigError } from "../../core/config-problem.ts";
 import type { SignIns } from "../../core/login.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { RemoteCheckObserver } from "../../core/remote-check.ts";
-import { claimsNeededBy, meets } from "../../policy/authorize.ts";
+import { compileRequirements, meets } from "../../policy/authorize.ts";
 import { TokenIssuer } from "../../tokens/issuer.ts";
 import { algorithmOf, weaknessOf } from "../../tokens/keys/algorithms.ts";
 import { KeyFormatError, readKey } from "../../tokens/keys/key-directory.ts";
@@ -154,12 +154,10 @@ function settingsOf(
   files: SnapshotFiles,
 ) {
   return {
-    caFile: undefined,
-    clientSecret: undefined,
     ...rest,
     clientKey: clientKeyFile === undefined ? undefined : clientKeyIn(clientKeyFile, files),
     require,
-    needed: claimsNeededBy(require).names,
+    needed: compileRequirements(require).needs.names,
   };
 }
 

@@ -20,7 +20,6 @@ import {
 import { PROOF_RULES } from "../../core/request/token-verifier.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
 import { TOKEN_CHECKS, type TokenCheckName } from "../../tokens/remote/token-check-kinds.ts";
-import type { KeySetAddress, TrustedIssuer } from "../../tokens/trusted/trusted-keys.ts";
 import { isSafeRemoteUrl } from "../../lib/http/remote-request.ts";
 import { listAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
 
@@ -48,7 +47,9 @@ function jwks() {
     .union([remoteUrl().describe("URL of the key set"), source], {
       error: "must be a URL, or { url, … } or { file }",
     })
-    .transform((written) => (typeof written === "string" ? { url: written } : written));
+    .transform((written): z.output<typeof source> =>
+      typeof written === "string" ? { url: written } : written,
+    );
 }
 
 /** An issuer other than Sallyport whose tokens are accepted. */
@@ -107,7 +108,9 @@ interface KeyedIssuer
     Common,
     Unchecked,
     Pick<WrittenIssuer, "types" | "maxLifetime">,
-    Pick<TrustedIssuer, "audience" | "jwks" | "algorithms"> {}
+    Required<Pick<WrittenIssuer, "audience" | "algorithms">> {
+  readonly jwks: KeySetAddress | { readonly file: string };
+}
 
 /** An issuer whose tokens another server verifies, with the settings of one kind of server. */
 type AskedIssuer = Common &
@@ -166,14 +169,16 @@ function keyedIssuer(
   return { ...rest, audience: wanted, algorithms, jwks: keys };
 }
 
-type WrittenKeySet = KeySetAddress & { readonly file?: string };
+type WrittenKeySet = NonNullable<WrittenIssuer["jwks"]>;
+/** Where to fetch the keys of an issuer; without `url`, where discovery at the issuer leads. */
+type KeySetAddress = Omit<WrittenKeySet, "file">;
 
 /** @returns the source of an issuer's keys, or what is wrong. */
 function keySetIn(
   { file, ...address }: WrittenKeySet,
   discovery: boolean,
   issuer: string,
-): TrustedIssuer["jwks"] | string {
+): KeyedIssuer["jwks"] | string {
   const sources = [discovery || undefined, address.url, file].filter((each) => each !== undefined);
   if (sources.length !== 1) {
     const others = TOKEN_CHECKS.join(", ").replace(/, (?=\w+$)/, " and ");

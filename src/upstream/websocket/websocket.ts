@@ -256,7 +256,8 @@ export class WebSockets {
     const sent = this.#begin(context, target.origin, retries);
     const limitMs = upstream.options.websocket.handshake;
     const { message, socket } = await handshakeResponse(sent, client, limitMs);
-    const elapsed = clock.monotonic() - started;
+    target.answeredAt = clock.monotonic();
+    const elapsed = target.answeredAt - started;
     transfer.upstreamHeaderMs = elapsed;
     observer.upstreamAnswered(upstream.name, message.statusCode ?? 0, elapsed / 1000);
     upstream.states?.answered(target, message.statusCode ?? 0);

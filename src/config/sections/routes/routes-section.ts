@@ -46,7 +46,7 @@ import {
 } from "../../written.ts";
 import { isSpelling } from "../../../lib/http/path/canonical-path.ts";
 import type { YamlPath } from "../../../lib/files/positioned-yaml.ts";
-import { comparableExpression, type ComparableExpression } from "../../../policy/path-automata.ts";
+import { comparableExpression } from "../../../policy/path-automata.ts";
 import { OWN_ROUTES } from "../../../observe/metrics/series.ts";
 
 /** The sections `routes` and `networks`: which requests a route matches, where it sends them, and its limits. */
@@ -265,7 +265,7 @@ function isStripped(route: Mapping, prefix: string): boolean {
 }
 
 /** Returns the regular expression of a route; undefined if it has none, or one that does not parse. */
-function expressionOf(route: Mapping): ComparableExpression | undefined {
+function expressionOf(route: Mapping) {
   const text = textAt(route, "regex");
   return text === undefined ? undefined : comparableExpression(text);
 }
