@@ -75,7 +75,8 @@ it("a WebSocket shows that a silent backend answers again", { timeout: 60_000 },
   await using gate = await startSallyport({ target: backend.url, config: { upstreams } });
   const pending = ask(gate, "/orders", { token: gate.token });
   await logLine(gate, { msg: "a target answers nothing", target: backend.url });
-  using _socket = await openWebSocket(gate, "/chat", { authorization: `Bearer ${gate.token}` });
+  const opened = await openWebSocket(gate, "/chat", { authorization: `Bearer ${gate.token}` });
+  opened[Symbol.dispose]();
   await logLine(gate, { msg: "a target answers again", target: backend.url });
   expect((await pending).status).toBe(504);
   sockets.close();
