@@ -6,7 +6,7 @@ import type { Log } from "../core/log.ts";
 import type { Route } from "../core/route/route.ts";
 import type { ClearText } from "../credentials/stores/user-store.ts";
 import { keyStoreKindOf } from "../tokens/api-keys/key-store-kinds.ts";
-import { storeKindOf } from "../credentials/stores/store-kinds.ts";
+import { inspectStore, storeKindOf } from "../credentials/stores/store-kinds.ts";
 import type { FileContent } from "../lib/files/regular-file.ts";
 import { exposures } from "../lib/process-hardening.ts";
 import { isExposed, isOpenToAll, isReplaceable } from "../lib/files/private-file.ts";
@@ -139,7 +139,7 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
     add(message, { hint, loggedElsewhere: true });
   }
   for (const store of users) {
-    const count = await storeKindOf(store).inspect(store, usersFilesIn(files));
+    const count = await inspectStore(store, usersFilesIn(files));
     const file = "path" in store ? { file: store.path } : {};
     if (count === 0) add("contains no users: nobody can log in", file);
   }
@@ -256,7 +256,7 @@ function clearTextWarnings({ users, apiKeys, shared }: Configuration): StartupWa
     return [concern(message, clear.hint)];
   };
   const found = [
-    ...users.flatMap((each) => clearIn("users", each.kind, storeKindOf(each).clearText(each))),
+    ...users.flatMap((each) => clearIn("users", each.kind, storeKindOf(each).clearText?.(each))),
     ...apiKeys.flatMap((each) =>
       clearIn("apiKeys", each.kind, keyStoreKindOf(each).clearText?.(each)),
     ),

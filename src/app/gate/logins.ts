@@ -109,7 +109,7 @@ export async function openLogins(options: LoginsOptions) {
         async commit() {
           parts = next;
           throttle.change(changed.login.throttle);
-          turns.setMaxWaiting(changed.login.hashing.queue);
+          turns.maxWaiting = changed.login.hashing.queue;
           hashing.change(changed.login.hashing);
           if (next.stores !== before.stores) void before.stores.value.retire();
           else {

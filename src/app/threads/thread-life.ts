@@ -1,8 +1,8 @@
 import { Worker } from "node:worker_threads";
-import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
+import { GateError } from "../../core/request/errors.ts";
 import type { IssuerState } from "../../core/status.ts";
 import { releaseThread, SharedByteCounters } from "../../lib/async/shared-counts.ts";
-import { expose, NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
+import { expose, NoReplyError, RpcClient } from "../../core/thread-rpc.ts";
 import { workerFile } from "../../lib/async/worker-file.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { LogBacklog } from "./log-backlog.ts";
@@ -70,8 +70,8 @@ export class ThreadLife {
     const workerData: ThreadData = { ...own, ...placement };
     const worker = new Worker(workerFile("thread", import.meta.url), { workerData });
     this.#worker = worker;
-    this.#calls = new RpcClient<ThreadApi>(worker, ERROR_CODEC, LIMITS);
-    expose(worker, this.#mainApi(), ERROR_CODEC);
+    this.#calls = new RpcClient<ThreadApi>(worker, LIMITS);
+    expose(worker, this.#mainApi());
     const ends = [
       ...OWN_KEYS.map((name) =>
         options[name].onChange(() => this.#calls.notify("keys", name, options[name].ring)),

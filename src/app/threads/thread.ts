@@ -1,8 +1,7 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import type { Configuration } from "../../config/configuration.ts";
-import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
-import type { IssuerState, Reloaded } from "../../core/status.ts";
-import type { RecentEvents } from "../../core/recent.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { IssuerState, RecentEvents, Reloaded } from "../../core/status.ts";
 import type { LoginService, SignIns } from "../../core/login.ts";
 import type { PublishRevocations, RevocationNews } from "../../core/revocation.ts";
 import type {
@@ -14,7 +13,7 @@ import type {
 import { systemClock, timeOfAllThreads } from "../../lib/clock.ts";
 import { createResponseIds } from "../../lib/http/response-ids.ts";
 import type { SharedCounts } from "../../lib/async/shared-counts.ts";
-import { expose, NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
+import { expose, NoReplyError, RpcClient } from "../../core/thread-rpc.ts";
 import { attachInFlight } from "../../policy/concurrency/concurrency-limiter.ts";
 import { withTimeout } from "../../lib/async/with-timeout.ts";
 import { type ProofMemory, UsedProofs } from "../../tokens/proofs/proof-memory.ts";
@@ -242,7 +241,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   for (const news of data.revoked) revocations.take(news);
   startForgetting(revocations, clock);
   const limits = { timeoutMs: LOGIN_MS, maxPending: () => maxLogins(configuration) };
-  const main = new RpcClient<MainApi>(port, ERROR_CODEC, limits);
+  const main = new RpcClient<MainApi>(port, limits);
   const backlog = new LogBacklog(data.backlog, index, MAX_WAITING);
   const sink = postedSink((lines, bytes) => main.notify("log", lines, bytes), backlog);
   const observation = createObservation(configuration, sink, { version, process: false });
@@ -279,7 +278,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
     metrics.add(seriesOf(configuration));
   });
   const parts = { ...observation, traffic: starting, changes, keys, revocations };
-  expose(port, threadApi({ ...parts, close: () => port.close() }), ERROR_CODEC);
+  expose(port, threadApi({ ...parts, close: () => port.close() }));
   const traffic = await starting;
   surviveErrors(log);
   metrics.gauges.tokenCacheEntries = traffic.tokenCacheEntries;

@@ -14,7 +14,7 @@ import { MAX_HEADER_FIELDS, SERVED_METHODS } from "../request/intake.ts";
 import type { Pipeline } from "../request/pipeline.ts";
 import { type Http2Head, Http2Request, readHttp2Head } from "./http2-request.ts";
 import { Http2Response } from "./http2-response.ts";
-import { nodeHttp2 } from "../../lib/http/node-http2.ts";
+import { nodeHttp2 } from "../../lib/http/node-http.ts";
 import { trackMultiplexed } from "../request/tracked-response.ts";
 
 const KEY = "sec-websocket-key";

@@ -11,7 +11,7 @@ import { headersOf } from "../headers/incoming-headers.ts";
 import { RequestBody } from "../http/client-body.ts";
 import { BodyWriter, isSendableTarget, isSendableValue } from "../http1/response-parser.ts";
 import { resetStream, sendTrailers } from "../../lib/http/http2-ends.ts";
-import { nodeHttp2 } from "../../lib/http/node-http2.ts";
+import { nodeHttp2 } from "../../lib/http/node-http.ts";
 import {
   collectBeforeSession,
   handlesOf,

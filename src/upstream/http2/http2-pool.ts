@@ -10,7 +10,7 @@ import { BackendFault } from "../http/failures.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import { BackendStream, MAX_HEADER_BYTES } from "./backend-stream.ts";
 import { destroySession } from "../../lib/http/http2-ends.ts";
-import { nodeHttp2 } from "../../lib/http/node-http2.ts";
+import { nodeHttp2 } from "../../lib/http/node-http.ts";
 
 /** Milliseconds. */
 export interface PingTimes {
