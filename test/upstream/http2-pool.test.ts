@@ -1,7 +1,7 @@
 /** The contract of HTTP/2 connections in addition to that of HTTP/1.1. */
 import { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
-import { Socket } from "node:net";
+import { createServer, Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import * as h2 from "../support/raw-http2-backend.ts";
 import type { BackendRequest } from "../../src/upstream/http/connection.ts";
@@ -11,6 +11,7 @@ import { originOf } from "../../src/upstream/pool/target-origin.ts";
 import { closedPort, startSilentServer } from "../support/dead-ends.ts";
 import { GET, recorder } from "../support/exchange-recorder.ts";
 import { startHttp2Backend } from "../support/http2-backend.ts";
+import { listening } from "../support/listening.ts";
 import { until } from "../support/until.ts";
 
 function poolTo(
@@ -77,6 +78,44 @@ test("another connection opens when the backend accepts no more streams on one",
 test("a backend that allows no streams is an error", async () => {
   await using backend = await h2.startRawHttp2Backend(() => undefined, h2.settings([3, 0]));
   expect((await poolTo(backend.url).ask()).error).toMatchObject({ kind: "invalid_http2" });
+});
+
+test("connections that allow no more streams do not stay open beside new ones", async () => {
+  await using backend = await h2.startRawHttp2Backend(
+    ({ type, stream }, socket) => {
+      if (type !== h2.HEADERS) return;
+      socket.write(Buffer.concat([h2.settings([3, 0]), h2.answer(stream)]));
+    },
+    h2.settings([3, 1]),
+  );
+  const { ask } = poolTo(backend.url);
+  for (let asked = 0; asked < 10; asked += 1) expect((await ask()).text).toBe("ok");
+  expect(backend.sockets).toHaveLength(10);
+  await until(() => backend.sockets.every(({ readableEnded }) => readableEnded), 5_000);
+});
+
+test("requests that wait for a new connection are not sent on one that has broken HTTP/2", async () => {
+  const opened: Socket[] = [];
+  const server = createServer((socket) => {
+    opened.push(socket);
+    socket.on("error", () => undefined).resume();
+    // The second connection stays silent.
+    if (opened.length > 1) return;
+    socket.write(h2.settings([3, 1]));
+    socket.once("data", () => socket.write(h2.frame(4, h2.ACK, 0)));
+  });
+  await using backend = await listening(server);
+  const { ask } = poolTo(backend.url, { connectMs: 500 });
+  const held = recorder();
+  const first = ask({}, held);
+  await until(() => held.control !== undefined, 5_000);
+  const others = [ask(), ask()];
+  await until(() => opened.length === 2, 5_000);
+  opened[0]?.write(h2.frame(h2.HEADERS, h2.END_HEADERS, 0));
+  expect((await first).error).toMatchObject({ reason: "reset" });
+  for (const other of others) {
+    expect((await other).error).toMatchObject({ kind: "connect_timeout" });
+  }
 });
 
 test.each(["refused", "silent"])("a connection that does not open is an error: %s", async (how) => {

@@ -126,7 +126,9 @@ export class BackendSession extends TimeoutEntry {
 
   /** How many more requests can be sent now. */
   get room(): number {
-    return this.#state === "open" ? this.#allowed - this.#streams.size : 0;
+    // Node ends the streams of a session that it has destroyed before it reports why.
+    if (this.#state !== "open" || this.#session?.destroyed === true) return 0;
+    return this.#allowed - this.#streams.size;
   }
 
   /** Sends a request. Must only be called if there is room. */
@@ -246,6 +248,8 @@ export class BackendSession extends TimeoutEntry {
         return this.fail(new BackendFault("invalid_http2", "no stream is allowed"));
       this.#state = "open";
     }
+    // It would stay open beside a new connection for each request.
+    if (this.#allowed === 0) return this.leave();
     if (this.room > 0) this.#pool.hasRoom(this);
   }
 }
