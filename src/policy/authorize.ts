@@ -287,7 +287,7 @@ export function authorize(
     throw new GateError("invalid_token", { reason: "unbound", scope: challengedScopes(require) });
   }
   if (require !== undefined && !meets(identity, require)) {
-    throw new GateError("forbidden", { reason: "forbidden", scope: challengedScopes(require) });
+    throw new GateError("forbidden", { scope: challengedScopes(require) });
   }
   return authorizer === undefined
     ? mintPermit(request, route, identity)
@@ -302,7 +302,7 @@ function permitIfAllowed(
   identity: Identity,
 ): Permit | Promise<Permit> {
   const permitIf = (allowed: boolean): Permit => {
-    if (!allowed) throw new GateError("forbidden", { reason: "forbidden" });
+    if (!allowed) throw new GateError("forbidden");
     return mintPermit(request, route, identity);
   };
   const allowed = authorizer.allows(request, identity);

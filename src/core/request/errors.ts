@@ -11,7 +11,7 @@ type EncodedError =
       readonly kind: "gate";
       readonly code: ErrorCode;
       readonly message: string;
-      readonly reason: Reason | undefined;
+      readonly reason: Reason;
       readonly retryAfter: number | undefined;
     }
   | { readonly kind: "config"; readonly problems: readonly ConfigProblem[] }
@@ -36,7 +36,7 @@ export const ERROR_CODEC: ErrorCodec<EncodedError> = {
         const { code, message, reason, retryAfter } = posted;
         return new GateError(code, {
           message,
-          ...(reason === undefined ? {} : { reason }),
+          reason,
           ...(retryAfter === undefined ? {} : { retryAfter }),
         });
       }
@@ -247,8 +247,8 @@ interface ErrorDetails {
   readonly description?: string | undefined;
   /** What was wrong with the proof, for the DPoP challenge: a nonce was missing, or anything else. */
   readonly dpop?: { readonly nonce: string } | "invalid" | undefined;
-  /** The cause, for the log and the metrics only; never sent to the client. */
-  readonly reason?: Reason;
+  /** The cause, for the log and the metrics only; never sent to the client. By default the code. */
+  readonly reason?: Reason | undefined;
   readonly cause?: unknown;
   /** The measured size and the limit that it exceeds, for `explain`. */
   readonly exceeded?: string;
@@ -262,7 +262,7 @@ export class GateError extends Error {
   readonly scope: string | undefined;
   readonly description: string | undefined;
   readonly dpop: ErrorDetails["dpop"];
-  readonly reason: Reason | undefined;
+  readonly reason: Reason;
   readonly exceeded: string | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
@@ -281,7 +281,7 @@ export class GateError extends Error {
     this.scope = details.scope;
     this.description = details.description;
     this.dpop = details.dpop;
-    this.reason = details.reason;
+    this.reason = details.reason ?? code;
     this.exceeded = details.exceeded;
   }
 }

@@ -13,7 +13,7 @@ import {
 } from "../../lib/http/node-http.ts";
 import { GateError } from "../../core/request/errors.ts";
 import { setPeerAddress } from "../../lib/node-internals/node-sockets.ts";
-import { parserErrorCode, parserReason } from "../listener/client-error.ts";
+import { parserRefusal } from "../listener/client-error.ts";
 
 /** A query to explain a request. */
 interface ExplainQuery {
@@ -147,9 +147,7 @@ export async function readHead(request: DryRunRequest, headerBytes: number): Pro
   server.on("request", plain).on("checkContinue", plain);
   server.on("checkExpectation", () => reject(new GateError("expectation_failed")));
   server.on("upgrade", (message) => resolve({ message, upgrade: true }));
-  server.on("clientError", (cause: NodeJS.ErrnoException) => {
-    reject(new GateError(parserErrorCode(cause), { cause, reason: parserReason(cause) }));
-  });
+  server.on("clientError", (cause: NodeJS.ErrnoException) => reject(parserRefusal(cause)));
   const [client, listener] = duplexPair();
   // Documented: any duplex stream may be passed to a server as a connection.
   server.emit("connection", listener);

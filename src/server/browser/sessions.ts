@@ -155,9 +155,7 @@ export class Sessions {
       const content = signOutForm(this.#logout, identity?.subject);
       return this.#page(200, { heading: "Sign out", content }, request.requestId);
     }
-    if (!isSameOrigin(request, undefined)) {
-      throw new GateError("cross_site", { reason: "cross_site" });
-    }
+    if (!isSameOrigin(request, undefined)) throw new GateError("cross_site");
     if (identity?.issuer !== issuer) throw new GateError("forbidden");
     await revoke(identity, request);
     const { providers, signIns, ownPath } = this.#options;
@@ -309,9 +307,7 @@ function sendsForm({ headers }: Pick<IncomingRequest, "headers">): boolean {
 /** @throws GateError `cross_site`, `login_media_type` or `login_too_large`. */
 function checkSignIn(request: GateRequest, incoming: IncomingRequest): void {
   // Otherwise another site could sign people in as somebody else (login CSRF).
-  if (!isSameOrigin(request, undefined)) {
-    throw new GateError("cross_site", { reason: "cross_site" });
-  }
+  if (!isSameOrigin(request, undefined)) throw new GateError("cross_site");
   checkLoginHead(request, incoming, sendsForm(incoming) ? FORM_TYPE : undefined);
 }
 

@@ -37,13 +37,8 @@ export function bytesBufferedOn(socket: Socket, held: number): number {
   const written = unread * (isTls ? TLS_FACTOR : 1);
   const unsent = held + (response?.req.readableLength ?? 0);
   const read = unsent > 0 && isTls ? TLS_READ_BYTES : 0;
-  return written + unsent + read + bytesUnderWay(response);
-}
-
-/** Returns the bytes buffered between a client and a backend. */
-function bytesUnderWay(response: Response | undefined): number {
-  const tracked = response instanceof TrackedResponse ? response : undefined;
-  return tracked?.transfer?.holder?.bufferedBytes ?? 0;
+  const { transfer } = response instanceof TrackedResponse ? response : {};
+  return written + unsent + read + (transfer?.holder?.bufferedBytes ?? 0);
 }
 
 /** Returns the bytes buffered of a response. Node keeps its head as text in addition to the encoded form. */
@@ -63,14 +58,6 @@ const FALLBACK = 5 / 4;
  */
 const NEARLY_HEAVIEST = 3 / 4;
 
-/** The bytes buffered for one connection of a client. */
-interface Weighed {
-  readonly client: string;
-  /** The counter of the client; undefined if nothing was ever buffered. */
-  readonly bucket: number | undefined;
-  readonly bytes: number;
-}
-
 /**
  * Returns the connections of the heaviest client, largest first. If this client is on another thread, that thread sheds it
  * in its next sweep, unless it hangs: then returns those of the heaviest client of this thread if it is nearly as heavy, or
@@ -79,11 +66,11 @@ interface Weighed {
  * @param all the connections of this thread.
  * @param limit the budget of all threads together, in bytes.
  */
-function heaviestClient<Connection extends Weighed>(
-  all: readonly Connection[],
+function heaviestClient(
+  all: readonly Account[],
   counters: SharedByteCounters,
   limit: number,
-): readonly Connection[] | undefined {
+): readonly Account[] | undefined {
   const heaviest = counters.heaviest();
   const found = heaviestIn(heaviest, all);
   if (found !== undefined) return found;
@@ -100,10 +87,7 @@ function heaviestClient<Connection extends Weighed>(
 }
 
 /** Returns the connections of the heaviest client in a bucket. Other clients in the same bucket are not charged for it. */
-function heaviestIn<Connection extends Weighed>(
-  bucket: number,
-  all: readonly Connection[],
-): readonly Connection[] | undefined {
+function heaviestIn(bucket: number, all: readonly Account[]): readonly Account[] | undefined {
   const bytesOf = new Map<string, number>();
   const inBucket = all.filter((each) => each.bucket === bucket && each.bytes > 0);
   for (const { client, bytes } of inBucket) {

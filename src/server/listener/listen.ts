@@ -138,7 +138,7 @@ export class Listener {
    */
   change({ tls, http2, limits, timeouts }: ListenChanges): void {
     const server = this.#server;
-    this.#http2.change({ offered: http2, limits, timeouts });
+    this.#http2.change({ http2, limits, timeouts });
     if (tls !== undefined && server instanceof SecureServer) renewContext(server, tls);
     this.#connections.limits = limits;
     this.#connections.headerMs = timeouts.header;

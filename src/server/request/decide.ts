@@ -128,7 +128,10 @@ export function decide(
   const deciding = new Decision(request, context);
   try {
     const verdict = deciding.authenticate();
-    return verdict instanceof Promise ? deciding.admitLater(verdict) : deciding.admit(verdict);
+    if (!(verdict instanceof Promise)) return deciding.admit(verdict);
+    return verdict
+      .then((each) => deciding.admit(each))
+      .catch((error: unknown) => deciding.refuse(error));
   } catch (error) {
     return deciding.refuse(error);
   }
@@ -142,7 +145,7 @@ export function denialOf({ code, reason }: GateError): AuthReason | undefined {
 const UNBOUND: TokenRefusal = { step: "proof", reason: "unbound" };
 const NO_CERTIFICATES: TokenRefusal = { step: "bearer", reason: "missing" };
 const UNDECIDED = new GateError("internal");
-const TOO_LARGE = new GateError("body_too_large", { reason: "body_too_large" });
+const TOO_LARGE = new GateError("body_too_large");
 
 /** The decision about a request, with the facts behind it. `decide` makes it. */
 export class Decision implements VerificationNotes {
@@ -193,9 +196,8 @@ export class Decision implements VerificationNotes {
       this.routed = true;
       this.route = gate.findRoute(request);
       if (request.spelling !== "strict") refuseOtherReadings(gate, request, this.route);
-      if (this.route?.networks?.admits(request.client) === false) {
-        throw new GateError("network_denied", { reason: "network_denied" });
-      }
+      if (this.route?.networks?.admits(request.client) === false)
+        throw new GateError("network_denied");
       // Before the token is verified, so that requests with a bad token count as well.
       if (this.route?.rateLimit?.by === "address") {
         const refusal = this.#countRate(this.route.rateLimit, request.network);
@@ -267,7 +269,7 @@ export class Decision implements VerificationNotes {
   #refuseOtherSites(): void {
     const { gate, upgrade } = this.#context;
     if (comesFromAnotherSite(this.request, upgrade !== undefined, gate.cors)) {
-      throw new GateError("cross_site", { reason: "cross_site" });
+      throw new GateError("cross_site");
     }
   }
 
@@ -282,26 +284,11 @@ export class Decision implements VerificationNotes {
       return this.#decided(result, "ok");
     }
     const permit = this.#context.gate.authorize(this.request, this.route, this.identity);
-    return permit instanceof Promise
-      ? this.#letLater(permit, result)
-      : this.#let(permit, result, "ok");
-  }
-
-  /** Does the same for a token that must be verified first. Rejects only for an internal error. */
-  async admitLater(verdict: Promise<TokenVerdict>): Promise<Decision> {
-    try {
-      return await this.admit(await verdict);
-    } catch (error) {
-      return this.refuse(error);
-    }
-  }
-
-  async #letLater(permit: Promise<Permit>, result: AuthResult): Promise<Decision> {
-    try {
-      return this.#let(await permit, result, "ok");
-    } catch (error) {
-      return this.refuse(error);
-    }
+    if (!(permit instanceof Promise)) return this.#let(permit, result, "ok");
+    return permit.then(
+      (each) => this.#let(each, result, "ok"),
+      (error: unknown) => this.refuse(error),
+    );
   }
 
   /** Refuses the request, unless its route is in monitor mode and the refusal is about the caller. */
@@ -354,7 +341,9 @@ export class Decision implements VerificationNotes {
     const { rateLimit, concurrency } = route;
     this.action =
       (rateLimit && this.#countBySubject(rateLimit, permit)) ??
-      (upgrade && otherProtocol(request, upgrade.request)) ??
+      (upgrade && !opensWebSocket(request, upgrade.request)
+        ? new GateError("upgrade_unsupported")
+        : undefined) ??
       (request.bodyLength > route.bodyBytes ? TOO_LARGE : undefined) ??
       (concurrency && this.#countInFlight(concurrency)) ??
       permit;
@@ -402,11 +391,6 @@ export class Decision implements VerificationNotes {
     this.reason = reason;
     return this;
   }
-}
-
-/** Returns the refusal of a request to switch to any protocol except WebSocket. */
-function otherProtocol(request: GateRequest, incoming: IncomingRequest): GateError | undefined {
-  return opensWebSocket(request, incoming) ? undefined : new GateError("upgrade_unsupported");
 }
 
 /**
