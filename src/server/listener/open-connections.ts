@@ -92,9 +92,8 @@ export class OpenConnections {
     }
     const connection: Connection = { socket, carrier: socket, client, release: taken };
     this.#bySocket.set(socket, connection);
-    const connections = this.#byClient.get(client);
-    if (connections === undefined) this.#byClient.set(client, new Set([connection]));
-    else connections.add(connection);
+    const connections = this.#byClient.get(client) ?? new Set();
+    this.#byClient.set(client, connections.add(connection));
     socket.once("close", () => this.#remove(connection));
     this.#admit(connection);
   }

@@ -19,7 +19,7 @@ import type { ConcurrencyLimit } from "../../policy/concurrency/concurrency-limi
 import type { RateLimit, RateVerdict } from "../../policy/rates/rate-limiter.ts";
 import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
 import { comesFromAnotherSite, isOfBrowser, proofIn } from "./own-origin.ts";
-import { bearerToken, hasDpopScheme, refusalDescription, tokenIn } from "./request-token.ts";
+import { bearerToken, hasDpopScheme, REFUSAL_DESCRIPTIONS, tokenIn } from "./request-token.ts";
 import type { IncomingRequest, UpgradeRequest } from "../../core/request/http-message.ts";
 import { admitsSpelling, pathReadings } from "../../lib/http/path/canonical-path.ts";
 import { ambiguous } from "./intake.ts";
@@ -72,27 +72,6 @@ function refuseMisspeltLogin(matchPath: string): void {
   const behind = matchPath.length - AUTHENTICATE_PATH.length;
   if (behind < 0 || behind > MOST_BEHIND || !OTHER_SPELLING.test(matchPath)) return;
   throw new GateError("no_route", { reason: "login_misspelt" });
-}
-
-/** A request that is counted until it is released, unless the limit refuses it. */
-class InFlight {
-  readonly allowed: boolean;
-  readonly #limit: ConcurrencyLimit;
-  readonly #key: string;
-  #counted: boolean;
-
-  constructor(limit: ConcurrencyLimit, key: string) {
-    this.#limit = limit;
-    this.#key = key;
-    this.allowed = limit.take(key);
-    this.#counted = this.allowed;
-  }
-
-  /** Ends the count of an allowed request. Further calls do nothing. */
-  release(): void {
-    if (this.#counted) this.#limit.release(this.#key);
-    this.#counted = false;
-  }
 }
 
 /** The key of a caller in the limits of a route. */
@@ -169,8 +148,10 @@ export class Decision implements VerificationNotes {
   tokenRefusal: TokenRefusal | undefined;
   /** The verdict of the rate limit; undefined if nothing was counted. */
   rate: RateVerdict | undefined;
-  /** The verdict of the concurrency limit; undefined if nothing was counted. The caller of `decide` must release it. */
-  inFlight: InFlight | undefined;
+  /** Ends the count among the requests in flight; undefined if the request is not counted. */
+  #countedIn: (() => void) | undefined;
+  /** Whether the concurrency limit is exceeded. */
+  #isOneTooMany = false;
   /** The result and reason for the metrics; undefined if no decision about the caller was made. */
   auth: AuthResult | undefined;
   reason: AuthReason | undefined;
@@ -330,7 +311,7 @@ export class Decision implements VerificationNotes {
     }
     const scope = gate.metadata?.scopesFor(this.route);
     if (reason === "missing") throw new GateError("unauthenticated", { reason, scope });
-    const description = gate.describesRefusals ? refusalDescription(refusal) : undefined;
+    const description = gate.describesRefusals ? REFUSAL_DESCRIPTIONS[reason] : undefined;
     throw new GateError("invalid_token", { reason, description, scope, dpop });
   }
 
@@ -375,15 +356,22 @@ export class Decision implements VerificationNotes {
     const isAnonymous = limit.by === "client" || identity === undefined;
     let key = "";
     if (limit.by !== "route") key = isAnonymous ? this.request.network : callerKey(identity);
-    this.inFlight = new InFlight(limit, key);
-    if (this.inFlight.allowed || this.route?.mode === "monitor") return undefined;
+    if (limit.take(key)) this.#countedIn = () => limit.release(key);
+    else this.#isOneTooMany = true;
+    if (!this.#isOneTooMany || this.route?.mode === "monitor") return undefined;
     return new GateError("concurrency_limited", { retryAfter: 1 });
+  }
+
+  /** Ends the count among the requests in flight, if there is one. The caller of `decide` must call it; further calls do nothing. */
+  release(): void {
+    this.#countedIn?.();
+    this.#countedIn = undefined;
   }
 
   /** The limit of the route that the request exceeds. */
   #exceeded(): AuthReason | undefined {
     if (this.rate?.allowed === false) return "rate_limited";
-    return this.inFlight?.allowed === false ? "concurrency_limited" : undefined;
+    return this.#isOneTooMany ? "concurrency_limited" : undefined;
   }
 
   #decided(result: AuthResult, reason: AuthReason): this {

@@ -193,7 +193,7 @@ export class Pipeline {
     if (gate === context.gate && rules.ruling === before && !ended) return decision;
     context.decision = decision;
     this.#count(decision, context.response);
-    decision.inFlight?.release();
+    decision.release();
     this.#renew(context);
     return decide(decision.request, context);
   }
@@ -251,7 +251,7 @@ export class Pipeline {
     try {
       observer.requestFinished(outcomeOf(context, clock.monotonic()));
     } finally {
-      context.decision?.inFlight?.release();
+      context.decision?.release();
       context.gate.release();
     }
   }
