@@ -10,13 +10,6 @@ interface RequestSource extends Pick<IncomingMessage, "method" | "url" | "header
   readonly socket: Pick<Socket, "remoteAddress">;
 }
 
-interface AdminAccess {
-  /** The peers that may use restricted pages. */
-  readonly allow: Networks;
-  /** The configured host of the listener, which is a valid name for it, too. */
-  readonly host: string;
-}
-
 const LOOPBACK = createNetworks(["127.0.0.0/8", "::1"]);
 
 /**
@@ -25,7 +18,7 @@ const LOOPBACK = createNetworks(["127.0.0.0/8", "::1"]);
  */
 export function accessRefusal(
   source: RequestSource,
-  { allow, host }: AdminAccess,
+  { allow, host }: Pick<AdminSite, "allow" | "host">,
 ): string | undefined {
   const peer = unmapAddress(source.socket.remoteAddress ?? "");
   if (!allow.has(peer)) return "This address answers the peers of admin.allow only";
@@ -77,7 +70,11 @@ function isOwnName(authority: string | undefined, own: string): boolean {
 }
 
 /** The pages of the admin listener and who may use them. */
-export interface AdminSite extends AdminAccess {
+export interface AdminSite {
+  /** The peers that may use restricted pages. */
+  readonly allow: Networks;
+  /** The configured host of the listener, which is a valid name for it, too. */
+  readonly host: string;
   readonly pages: readonly AdminPage[];
   readonly log: Log;
 }

@@ -237,7 +237,7 @@ export class Decisions {
       if (isSent) throw ambiguous("header");
     }
     const fields = ["Content-Length", "0", "Cache-Control", "no-store", "X-Request-Id", requestId];
-    return { status: 200, body: "", close: false, headers: [...fields, ...identity] };
+    return { status: 200, body: "", headers: [...fields, ...identity] };
   }
 
   #partsOf(

@@ -1,19 +1,14 @@
 import type { ServerHttp2Session, ServerHttp2Stream, Settings } from "node:http2";
 import type { Socket } from "node:net";
 import { randomBytes } from "node:crypto";
-import type { Challenges } from "../request/gate.ts";
 import { checkInterval } from "../listener/client-timeouts.ts";
-import type { BufferedBytes } from "../listener/connection-ledger.ts";
-import type { ListenChanges } from "../listener/listen-options.ts";
+import type { ListenChanges, ListenOptions } from "../listener/listen-options.ts";
 import type { BufferHolder } from "../../core/request/transfer.ts";
-import type { ClientReading } from "../listener/reading/fair-reading.ts";
 import { GateError } from "../../core/request/errors.ts";
-import type { Observer } from "../../core/observer.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import { closeSession } from "../../lib/http/http2-ends.ts";
 import { cut, refuseUnderWay } from "../request/cut-request.ts";
 import { MAX_HEADER_FIELDS, SERVED_METHODS } from "../request/intake.ts";
-import type { Pipeline } from "../request/pipeline.ts";
 import { type Http2Head, Http2Request, readHttp2Head } from "./http2-request.ts";
 import { Http2Response } from "./http2-response.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
@@ -91,7 +86,7 @@ export class Http2Connections {
   #settings: Http2Settings;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: Omit<Http2ConnectionOptions, "settings"> & Http2Settings) {
+  constructor(options: ListenOptions) {
     this.#settings = options;
     this.#options = { ...options, settings: () => this.#settings };
   }
@@ -144,13 +139,10 @@ export class Http2Connections {
   }
 }
 
-interface Http2ConnectionOptions {
+type Shared = Pick<ListenOptions, "pipeline" | "buffered" | "reading" | "observer" | "rules">;
+
+interface Http2ConnectionOptions extends Shared {
   readonly settings: () => Http2Settings;
-  readonly pipeline: Pick<Pipeline, "handle" | "handleUpgrade" | "refuse">;
-  readonly buffered: BufferedBytes;
-  readonly reading: ClientReading & { chargeUpgrade(connection: Socket): void };
-  readonly observer: Pick<Observer, "requestRefused">;
-  readonly rules: Challenges;
 }
 
 /** The largest stream number: announces the end of the connection while requests in transit are still served. */

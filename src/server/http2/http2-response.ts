@@ -272,21 +272,18 @@ export class Http2Response
     if (this.#state === "prepared") this.#respond(isLast);
     this.#state = "ended";
     if (this.destroyed) return this;
-    // A response that may have trailers ends with them.
-    const finished = this.#waitsForTrailers ? undefined : this.#onFinish();
+    // Called when everything has been written, or will not be. A response that may have trailers ends with them.
+    const finished = this.#waitsForTrailers
+      ? undefined
+      : (error?: Error | null): void => {
+          if (error || this.#state !== "ended") return;
+          this.#finished = true;
+          this.#over();
+        };
     if (this.#bodiless || body.length === 0) this.#stream.end(finished);
     else if (typeof body === "string") this.#stream.end(body, encoding ?? "utf8", finished);
     else this.#stream.end(body, finished);
     return this;
-  }
-
-  /** @returns a callback for when everything has been written, or will not be. */
-  #onFinish(): (error?: Error | null) => void {
-    return (error) => {
-      if (error || this.#state !== "ended") return;
-      this.#finished = true;
-      this.#over();
-    };
   }
 
   #respond(isLast: boolean): void {

@@ -7,8 +7,8 @@ import { errorAnswer, forGrpc, writeAnswer } from "../request/write-answer.ts";
 import { lingeringClose } from "./discard-body.ts";
 import { requestIdOf } from "../request/intake.ts";
 import { currentResponse, type TrackedResponse } from "../request/tracked-response.ts";
-import type { Answer, Challenges } from "../request/gate.ts";
-import type { Observer } from "../../core/observer.ts";
+import type { Answer } from "../request/gate.ts";
+import type { ListenOptions } from "./listen-options.ts";
 import { STATUS_CODES } from "../../lib/http/node-http.ts";
 import { transportOf } from "../../lib/node-internals/node-sockets.ts";
 import { outcomeOfRefusal } from "../request/request-context.ts";
@@ -16,11 +16,7 @@ import { outcomeOfRefusal } from "../request/request-context.ts";
 /** The errors of OpenSSL for a first record that looks like an HTTP request, to a server or to a proxy. */
 const HTTP_IN_THE_CLEAR = ["ERR_SSL_HTTP_REQUEST", "ERR_SSL_HTTPS_PROXY_REQUEST"];
 
-interface SocketRefusal {
-  readonly nextId: () => number;
-  readonly rules: Challenges;
-  readonly observer: Pick<Observer, "requestRefused" | "requestStarted" | "requestFinished">;
-}
+type SocketRefusal = Pick<ListenOptions, "nextId" | "rules" | "observer">;
 
 /** The known properties of a request that could not be parsed. */
 interface RequestLine {

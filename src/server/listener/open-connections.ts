@@ -5,10 +5,7 @@ import type { ListenOptions } from "./listen-options.ts";
 import { readProxyHeader } from "./proxy-protocol/proxied-peer.ts";
 
 /** The maximum number of open connections, in total and of one client. */
-interface ConnectionLimits {
-  readonly connections: number;
-  readonly connectionsPerAddress: number;
-}
+type ConnectionLimits = Pick<ListenOptions["limits"], "connections" | "connectionsPerAddress">;
 
 /** The limit that one more connection would exceed. */
 type ExceededLimit = "connections" | "connections_per_address";
@@ -63,7 +60,8 @@ export class OpenConnections {
     this.#options = options;
     this.#admit = admit;
     server.on("connection", (socket: Socket) => {
-      if (options.proxyProtocol && isTrusted(socket, options)) this.#acceptBehind(socket);
+      const peer = unmapAddress(socket.remoteAddress ?? "");
+      if (options.proxyProtocol && options.trustedProxies.has(peer)) this.#acceptBehind(socket);
       else this.#accept(socket);
     });
     server.on("upgrade", ({ socket }: { socket: Socket }) => void this.#switched.add(socket));
@@ -183,8 +181,4 @@ export class OpenConnections {
     for (const { permit } of responsesOn(carrier)) if (permit !== undefined) return false;
     return true;
   }
-}
-
-function isTrusted({ remoteAddress = "" }: Socket, { trustedProxies }: OpenConnectionsOptions) {
-  return trustedProxies.has(unmapAddress(remoteAddress));
 }

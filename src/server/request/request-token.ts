@@ -84,10 +84,8 @@ export function tokenIn(
     const [token] = tokens;
     if (token === undefined) continue;
     if (tokens.length > 1) return { ...MULTIPLE, detail: `there are two in ${placeWords(place)}` };
-    if (found !== undefined) {
-      const detail = `there is another in ${placeWords(place)}`;
-      return { ...MULTIPLE, detail };
-    }
+    if (found !== undefined)
+      return { ...MULTIPLE, detail: `there is another in ${placeWords(place)}` };
     found = token === "" ? EMPTY : { token, place };
   }
   return (

@@ -171,7 +171,6 @@ export function seeOther(to: string, { requestId }: GateRequest, extra: readonly
   return {
     status: 303,
     body: "",
-    close: false,
     headers: [...headers, "Referrer-Policy", "no-referrer", "X-Request-Id", requestId, ...extra],
   };
 }
