@@ -273,11 +273,10 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     connections.get(socket)?.onRequestRead();
     refuse(error, socket);
   });
-  const { host, port: wanted } = options;
-  const bound = await listening(server, { host, port: wanted, backlog: BACKLOG });
+  const { host, port } = options;
+  const bound = await listening(server, { host, port, backlog: BACKLOG });
   server.on("error", (error) => log.error("admin listener failed", { error }));
-  const { host: address, port } = bound;
-  return { address, port, close: () => closed(server, connections) };
+  return { address: bound.host, port: bound.port, close: () => closed(server, connections) };
 }
 
 /** Gives each connection a slot before Node reads from it. Must be called once. */

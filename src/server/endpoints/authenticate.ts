@@ -47,11 +47,7 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
   };
 }
 
-/**
- * Returns the key to which the client wants its token bound (RFC 9449 §5); undefined for none.
- *
- * @throws GateError `login_proof`.
- */
+/** Returns the key to which the client wants its token bound (RFC 9449 §5); undefined for none. @throws GateError `login_proof`. */
 async function keyToBind(
   { proofs, bindsAll = false }: AuthenticateOptions,
   request: GateRequest,

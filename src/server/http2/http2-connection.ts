@@ -12,7 +12,7 @@ import { MAX_HEADER_FIELDS, SERVED_METHODS } from "../request/intake.ts";
 import { type Http2Head, Http2Request, readHttp2Head } from "./http2-request.ts";
 import { Http2Response } from "./http2-response.ts";
 import { nodeHttp2 } from "../../lib/http/node-http2.ts";
-import { trackMultiplexed } from "../request/tracked-response.ts";
+import { multiplexed } from "../request/tracked-response.ts";
 
 const KEY = "sec-websocket-key";
 
@@ -101,7 +101,7 @@ export class Http2Connections {
     if (socket.destroyed) return;
     const connection = new Http2Connection(socket, this.#options);
     this.#open.add(connection);
-    trackMultiplexed(socket, connection);
+    multiplexed.set(socket, connection);
     this.#options.buffered.track(socket, connection);
     socket.once("close", () => {
       this.#open.delete(connection);

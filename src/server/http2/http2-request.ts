@@ -4,8 +4,7 @@ import type { Socket } from "node:net";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { destroyStream, finishStream } from "../../lib/http/http2-ends.ts";
 import { valuesByName } from "./http2-response.ts";
-import type { BufferedBytes } from "../listener/connection-ledger.ts";
-import type { ClientReading } from "../listener/reading/fair-reading.ts";
+import type { ListenOptions } from "../listener/listen-options.ts";
 import { pushTo, replacePush } from "../../lib/node-internals/node-sockets.ts";
 import { type BlockTaker, ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
 import type { GateError } from "../../core/request/errors.ts";
@@ -26,10 +25,7 @@ declare module "node:http2" {
   }
 }
 
-interface Http2BodyOptions {
-  readonly buffered: BufferedBytes;
-  readonly reading: ClientReading;
-}
+type Http2BodyOptions = Pick<ListenOptions, "buffered" | "reading">;
 
 /**
  * Bounds the body of a request, and tracks whether it is complete. The window of the stream bounds the unread bytes; each

@@ -106,18 +106,13 @@ class PipelinedRequests implements BufferHolder {
 }
 
 /**
- * Starts the requests of a connection one at a time, each after the response to the previous one. Node emits all
- * pipelined requests at once: their responses would be buffered for a client that may never read them, and the second of
- * two requests with side effects could reach the backend first (RFC 9112 §9.3.2).
+ * Starts the requests of a connection one at a time. Node emits all pipelined requests at once: their responses would be
+ * buffered for a client that may never read them, and the second of two requests with side effects could reach the backend
+ * first (RFC 9112 §9.3.2). Reading pauses while queued requests exceed their share of memory, and their number is bounded.
  *
- * Two limits apply. Reading from the client pauses while its queued requests exceed their share of memory; and the
- * number of requests in one read is bounded.
- *
- * A few pipelined requests start per turn of the event loop, over all connections, first in, first out: Node accepts
- * one connection per turn, so long turns would keep out new clients.
- *
- * A request that is queued alone starts at once. Over TLS, clients that do not pipeline send such requests, too: they
- * read a response before Node learns that it was written.
+ * A few start per turn of the event loop, over all connections, first in, first out: Node accepts one connection per turn,
+ * so long turns would keep out new clients. A request that is queued alone starts at once: over TLS, clients that do not
+ * pipeline send such requests, too, since they read a response before Node learns that it was written.
  */
 export function serializePipelined({
   handler,

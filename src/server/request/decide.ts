@@ -62,11 +62,7 @@ function readingsBehind(
 const OTHER_SPELLING = /^\/api\/authenticate(?:\/|\.[a-z0-9]*|%20)*$/i;
 const MOST_BEHIND = 16;
 
-/**
- * Refuses another spelling of the login path: such a request holds a name and a password, which no backend may get.
- *
- * @throws GateError `no_route`.
- */
+/** Refuses another spelling of the login path: no backend may get the name and the password. @throws GateError `no_route`. */
 function refuseMisspeltLogin(matchPath: string): void {
   // The length rules out most paths.
   const behind = matchPath.length - AUTHENTICATE_PATH.length;
@@ -288,11 +284,7 @@ export class Decision implements VerificationNotes {
     return denial === undefined ? this : this.#decided("denied", denial);
   }
 
-  /**
-   * The caller of a token that was refused, if it is accepted here.
-   *
-   * @throws GateError `unauthenticated`, `invalid_token` or `invalid_certificate`.
-   */
+  /** The caller of a token that was refused, if accepted here. @throws GateError `unauthenticated`, `invalid_token` or `invalid_certificate`. */
   #callerDespite(refusal: TokenRefusal): Identity {
     const { reason, revoked, dpop } = refusal;
     const { accepted, gate } = this.#context;
@@ -304,13 +296,9 @@ export class Decision implements VerificationNotes {
       return accepted;
     }
     this.tokenRefusal = refusal;
-    if (isCertificate) {
-      throw new GateError(reason === "missing" ? "unauthenticated" : "invalid_certificate", {
-        reason,
-      });
-    }
-    const scope = gate.metadata?.scopesFor(this.route);
+    const scope = isCertificate ? undefined : gate.metadata?.scopesFor(this.route);
     if (reason === "missing") throw new GateError("unauthenticated", { reason, scope });
+    if (isCertificate) throw new GateError("invalid_certificate", { reason });
     const description = gate.describesRefusals ? REFUSAL_DESCRIPTIONS[reason] : undefined;
     throw new GateError("invalid_token", { reason, description, scope, dpop });
   }

@@ -20,11 +20,7 @@ import type { StreamEnds } from "./stream-ends.ts";
 import type { RateVerdict } from "../../policy/rates/rate-limiter.ts";
 import type { Route } from "../../core/route/route.ts";
 
-/**
- * Sends an answer, unless one has already begun. Reads and discards the rest of the client's body for a while.
- *
- * @returns the number of body bytes sent.
- */
+/** Sends an answer, unless one has begun, and discards the rest of the client's body. @returns the number of body bytes sent. */
 export function send(answer: Answer, request: IncomingRequest, response: TrackedOutgoing): number {
   if (response.headersSent || response.destroyed) return 0;
   response.whole = true;

@@ -9,7 +9,8 @@ import { ServerResponse, STATUS_CODES } from "../../lib/http/node-http.ts";
 import { discardBody, isDiscardable } from "../listener/discard-body.ts";
 import { responseOn } from "../../lib/node-internals/node-sockets.ts";
 
-const multiplexed = new WeakMap<Duplex, Http2Connection>();
+/** The HTTP/2 connections. */
+export const multiplexed = new WeakMap<Duplex, Http2Connection>();
 
 const NONE: readonly TrackedOutgoing[] = [];
 
@@ -17,11 +18,6 @@ const NONE: readonly TrackedOutgoing[] = [];
 export function currentResponse(socket: Duplex): TrackedResponse | undefined {
   const response = responseOn(socket);
   return response instanceof TrackedResponse ? response : undefined;
-}
-
-/** Registers an HTTP/2 connection. */
-export function trackMultiplexed(socket: Duplex, connection: Http2Connection): void {
-  multiplexed.set(socket, connection);
 }
 
 /**

@@ -105,7 +105,7 @@ const STEPS = 8;
 const STEP_MS = HALF_LIFE_MS / STEPS;
 const LEFT_AFTER_STEP = 0.5 ** (1 / STEPS);
 /** A client that has used fewer units per thread is never heavy. */
-export const LIGHT_UNITS = 16;
+const LIGHT_UNITS = 16;
 /** How long a heavy client without connections is remembered, in milliseconds. */
 const REMEMBERED_MS = 2_000;
 /** Paused connections that resume before a new one starts: busy ones that pause in every turn would delay it forever. */

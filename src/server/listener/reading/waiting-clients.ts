@@ -75,11 +75,7 @@ export class WaitingClients extends Set<ReadingClient> {
     return this.#clients.isHeavy(client, age, this.#heavy);
   }
 
-  /**
-   * Pauses the clients whose usage is at least half of the usage-weighted mean.
-   *
-   * @param newcomers whether clients that were never read are paused, too.
-   */
+  /** Pauses the heavy clients. @param newcomers whether clients that were never read are paused, too. */
   pauseHeavy(age: number, newcomers: boolean): void {
     this.#heavy = this.#clients.heavyFrom(age);
     for (const [name, client] of this.#clients) {
