@@ -103,10 +103,7 @@ export function decide(
   const deciding = new Decision(request, context);
   try {
     const verdict = deciding.authenticate();
-    if (!(verdict instanceof Promise)) return deciding.admit(verdict);
-    return verdict
-      .then((each) => deciding.admit(each))
-      .catch((error: unknown) => deciding.refuse(error));
+    return verdict instanceof Promise ? deciding.admitLater(verdict) : deciding.admit(verdict);
   } catch (error) {
     return deciding.refuse(error);
   }
@@ -125,7 +122,6 @@ const TOO_LARGE = new GateError("body_too_large");
 /** The decision about a request, with the facts behind it. `decide` makes it. */
 export class Decision implements VerificationNotes {
   readonly request: GateRequest;
-  readonly client: string;
   readonly trace: VerificationTrace | undefined;
   readonly #context: DecisionContext;
   /** Whether the caller has sent an API key. */
@@ -144,8 +140,8 @@ export class Decision implements VerificationNotes {
   tokenRefusal: TokenRefusal | undefined;
   /** The verdict of the rate limit; undefined if nothing was counted. */
   rate: RateVerdict | undefined;
-  /** Ends the count among the requests in flight; undefined if the request is not counted. */
-  #countedIn: (() => void) | undefined;
+  /** Ends the count among the requests in flight, once; undefined if there is none. The caller of `decide` must call it. */
+  release: (() => void) | undefined;
   /** Whether the concurrency limit is exceeded. */
   #isOneTooMany = false;
   /** The result and reason for the metrics; undefined if no decision about the caller was made. */
@@ -156,9 +152,12 @@ export class Decision implements VerificationNotes {
 
   constructor(request: GateRequest, context: DecisionContext) {
     this.request = request;
-    this.client = request.network;
     this.trace = context.trace;
     this.#context = context;
+  }
+
+  get client(): string {
+    return this.request.network;
   }
 
   /** Finds the endpoint or route, and verifies the token. @returns undefined if no token is needed. @throws GateError */
@@ -268,6 +267,11 @@ export class Decision implements VerificationNotes {
     );
   }
 
+  /** Does the same for a token that must be verified first. Rejects only for an internal error. */
+  admitLater(verdict: Promise<TokenVerdict>): Promise<Decision> {
+    return verdict.then((each) => this.admit(each)).catch((error: unknown) => this.refuse(error));
+  }
+
   /** Refuses the request, unless its route is in monitor mode and the refusal is about the caller. */
   refuse(error: unknown): Decision {
     if (!(error instanceof GateError)) throw error;
@@ -310,9 +314,7 @@ export class Decision implements VerificationNotes {
     const { rateLimit, concurrency } = route;
     this.action =
       (rateLimit && this.#countBySubject(rateLimit, permit)) ??
-      (upgrade && !opensWebSocket(request, upgrade.request)
-        ? new GateError("upgrade_unsupported")
-        : undefined) ??
+      (upgrade && upgradeRefusal(request, upgrade.request)) ??
       (request.bodyLength > route.bodyBytes ? TOO_LARGE : undefined) ??
       (concurrency && this.#countInFlight(concurrency)) ??
       permit;
@@ -344,16 +346,16 @@ export class Decision implements VerificationNotes {
     const isAnonymous = limit.by === "client" || identity === undefined;
     let key = "";
     if (limit.by !== "route") key = isAnonymous ? this.request.network : callerKey(identity);
-    if (limit.take(key)) this.#countedIn = () => limit.release(key);
-    else this.#isOneTooMany = true;
-    if (!this.#isOneTooMany || this.route?.mode === "monitor") return undefined;
-    return new GateError("concurrency_limited", { retryAfter: 1 });
-  }
-
-  /** Ends the count among the requests in flight, if there is one. The caller of `decide` must call it; further calls do nothing. */
-  release(): void {
-    this.#countedIn?.();
-    this.#countedIn = undefined;
+    this.#isOneTooMany = !limit.take(key);
+    if (!this.#isOneTooMany) {
+      this.release = () => {
+        this.release = undefined;
+        limit.release(key);
+      };
+    } else if (this.route?.mode !== "monitor") {
+      return new GateError("concurrency_limited", { retryAfter: 1 });
+    }
+    return undefined;
   }
 
   /** The limit of the route that the request exceeds. */
@@ -370,13 +372,14 @@ export class Decision implements VerificationNotes {
 }
 
 /**
- * Whether a request opens a WebSocket (RFC 6455 §4.1): a GET without a body that asks for `websocket` alone, with exactly
- * one key. Of two keys, the backend could answer one while its answer is checked against the other.
+ * Refuses a request to switch protocols unless it opens a WebSocket (RFC 6455 §4.1): a GET without a body that asks for
+ * `websocket` alone, with exactly one key. Of two, the backend could answer one while its answer is checked against the other.
  */
-function opensWebSocket(request: GateRequest, incoming: IncomingRequest): boolean {
+function upgradeRefusal(request: GateRequest, incoming: IncomingRequest): GateError | undefined {
   const wanted = incoming.headers.upgrade?.toLowerCase();
   const keys = incoming.headersDistinct["sec-websocket-key"];
   const fits = request.method === "GET" && request.bodyLength === 0 && keys?.length === 1;
   // HTTP/1.0 knows no upgrades (RFC 9110 §7.8).
-  return wanted === "websocket" && fits && incoming.httpVersion !== "1.0";
+  const isOpened = wanted === "websocket" && fits && incoming.httpVersion !== "1.0";
+  return isOpened ? undefined : new GateError("upgrade_unsupported");
 }

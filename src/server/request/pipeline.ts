@@ -189,7 +189,7 @@ export class Pipeline {
     if (gate === context.gate && rules.ruling === before && !ended) return decision;
     context.decision = decision;
     this.#count(decision, context.response);
-    decision.release();
+    decision.release?.();
     this.#renew(context);
     return decide(decision.request, context);
   }
@@ -247,7 +247,7 @@ export class Pipeline {
     try {
       observer.requestFinished(outcomeOf(context, clock.monotonic()));
     } finally {
-      context.decision?.release();
+      context.decision?.release?.();
       context.gate.release();
     }
   }

@@ -32,23 +32,14 @@ export function successAnswer(
 /** Makes an answer from the JSON body of all of Sallyport's own answers, with the headers common to all. */
 function envelopeAnswer(
   status: number,
-  envelope: { readonly id: number; readonly message: string; readonly success: boolean },
+  envelope: object,
   requestId: string,
   extra: readonly string[],
-  close = false,
 ): Answer {
   const body = JSON.stringify(envelope);
-  return {
-    status,
-    body,
-    close,
-    headers: [
-      ...["Content-Type", "application/json", "Content-Length", String(Buffer.byteLength(body))],
-      ...usualFields(requestId),
-      ...extra,
-      ...(close ? ["Connection", "close"] : []),
-    ],
-  };
+  const length = String(Buffer.byteLength(body));
+  const fields = ["Content-Type", "application/json", "Content-Length", length];
+  return { status, body, headers: [...fields, ...usualFields(requestId), ...extra] };
 }
 
 /** What challenges say besides the error. */
@@ -86,7 +77,9 @@ export function errorAnswer(
   if (retryAfter !== undefined) extra.push("Retry-After", String(Math.ceil(retryAfter)));
   if (error.allow !== undefined) extra.push("Allow", error.allow);
   const envelope = { id, message: error.message, success: false };
-  return envelopeAnswer(row.status, envelope, requestId, extra, row.close);
+  const close = row.close === true;
+  if (close) extra.push("Connection", "close");
+  return { ...envelopeAnswer(row.status, envelope, requestId, extra), close };
 }
 
 /** Has no `error` if no token was sent (RFC 6750 §3), or if another challenge says it. */

@@ -6,7 +6,12 @@ export interface CertificatePair {
   readonly key: string;
 }
 
-/** Creates a self-signed development certificate on P-256. @param names host names and addresses. */
+/**
+ * Creates a self-signed development certificate on P-256.
+ *
+ * @param names the host names and addresses to certify.
+ * @param days its validity.
+ */
 export async function createDevelopmentCertificate(
   names: readonly string[],
   days = 30,
