@@ -33,6 +33,7 @@ export const GUARDS: Readonly<Record<string, readonly string[]>> = {
     "src/core/request/transfer.ts",
     "src/credentials/throttle/",
     "src/lib/async/",
+    "src/core/thread-rpc.ts",
     "src/lib/clock.ts",
   ],
   "proofs that cannot be forged": [

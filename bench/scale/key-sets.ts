@@ -34,7 +34,7 @@ export async function measureKeySetFetches(): Promise<KeySetFetches> {
   const url = `http://127.0.0.1:${listeningPort(server)}/jwks.json`;
   const issuer = "https://id.example.com";
   const algorithms = ["ES256"] as const;
-  const trusted = { issuer, audience: "orders", algorithms, clockSkewMs: 0, jwks: { url } };
+  const trusted = { issuer, audience: "orders", algorithms, clockSkew: 0, jwks: { url } };
   const timing = { ...TIMING, life: { min: LIFE_MS, usual: LIFE_MS, max: LIFE_MS } };
   const context = { clock: systemClock, log: NOOP_LOG, changed: () => undefined };
   const began = performance.now();

@@ -1,5 +1,10 @@
-import type { RecentMinute } from "../../src/core/recent.ts";
-import type { Dependency, Status, StatusRefusal, StatusRoute } from "../../src/core/status.ts";
+import type {
+  Dependency,
+  RecentMinute,
+  Status,
+  StatusRefusal,
+  StatusRoute,
+} from "../../src/core/status.ts";
 
 const NOW = Date.UTC(2026, 10, 22, 10, 0, 0);
 const MINUTE_MS = 60_000;

@@ -21,7 +21,6 @@ import { tokenHeadersOf } from "./gate/from-configuration.ts";
 import { openApi } from "./api-description.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import type { Reloader } from "./reload/reloader.ts";
-import { QUERY_PAGES } from "./threads/thread-queries.ts";
 import type { Service } from "./service.ts";
 
 /** The parts of the process that the pages show and control. */
@@ -81,11 +80,10 @@ function pagesAbout(subject: AdminSubject): AdminPage[] {
     metricsPage(() => service.metricsText(), metrics.contentType, metrics.openText),
     keySetPage(() => publishedKeys(parts)),
     explainPage(explain, () => tokenHeadersOf(service.configuration)),
-    ...QUERY_PAGES.map(({ name, path, message }) =>
-      restrictedPage("GET", path, async () =>
-        success(message, { [name]: await traffic.collect(name) }),
-      ),
-    ),
+    restrictedPage("GET", "/-/upstreams", async () => {
+      const { targets } = await traffic.state();
+      return success("The targets of the upstreams", { targets });
+    }),
     revokedPage((caller) => parts.revoking.list.covering(caller)),
     revokePage((query, by) => service.revoke(query, by)),
     ...probePages({

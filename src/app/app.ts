@@ -1,5 +1,4 @@
 import type { Snapshot } from "../config/snapshot.ts";
-import type { Log } from "../core/log.ts";
 import type { LogSink } from "../observe/log/log-sink.ts";
 import { warnUnsupported } from "../observe/tracing/tracing-settings.ts";
 import { openAdmin } from "./admin-listener.ts";
@@ -20,28 +19,14 @@ export interface AppOptions {
 }
 
 /** A running Sallyport. */
-export interface App {
-  readonly address: string;
-  readonly port: number;
-  /** Undefined if there is no admin listener. */
-  readonly adminPort: number | undefined;
-  readonly log: Log;
-  /** The served certificate as PEM; undefined without TLS. */
-  readonly certificate: string | undefined;
-  /** Reloads the configuration. Never rejects: errors are logged. @param by who asks for it. */
-  reload(by: string): Promise<unknown>;
-  /** The maximum duration of a drain according to the configuration in force, in milliseconds. */
-  drainMs(): number;
-  /** Shuts down gracefully. Resolves with whether all requests finished in time. A second call joins the first. */
-  stop(): Promise<boolean>;
-}
+export type App = Awaited<ReturnType<typeof startApp>>;
 
 /**
  * Starts everything that the configuration describes.
  *
  * @throws ConfigError if a file that it names cannot be used, or the system's error if an address is not available.
  */
-export async function startApp({ snapshot, version, sink, read }: AppOptions): Promise<App> {
+export async function startApp({ snapshot, version, sink, read }: AppOptions) {
   const { configuration } = snapshot;
   const logLinesDropped = (): number => sink.dropped();
   const observation = createObservation(configuration, sink, { version, logLinesDropped });
@@ -82,10 +67,15 @@ export async function startApp({ snapshot, version, sink, read }: AppOptions): P
     address,
     port,
     log,
+    /** The served certificate as PEM; undefined without TLS. */
     certificate: service.certificate,
+    /** Undefined if there is no admin listener. */
     adminPort: admin?.port,
-    reload: (by) => reloading.now(by),
+    /** Reloads the configuration. Never rejects: errors are logged. @param by who asks for it. */
+    reload: (by: string) => reloading.now(by),
+    /** The maximum duration of a drain according to the configuration in force, in milliseconds. */
     drainMs: () => service.drainMs,
+    /** Shuts down gracefully. Resolves with whether all requests finished in time. A second call joins the first. */
     stop: () => (ending ??= end()),
   };
 }

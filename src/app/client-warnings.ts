@@ -1,7 +1,7 @@
 import type { Configuration } from "../config/configuration.ts";
-import type { Log } from "../core/log.ts";
 import type { Observer, Postponed } from "../core/observer.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { GateOptions } from "./gate/gate-options.ts";
 import {
   ConnectionLedger,
   type ConnectionLedgerOptions,
@@ -29,10 +29,7 @@ function atMostEvery(milliseconds: number, clock: Clock): () => boolean {
   };
 }
 
-interface Outside {
-  readonly clock: Clock;
-  readonly log: Log;
-}
+type Outside = Pick<GateOptions, "clock" | "log">;
 
 interface LedgerOptions extends Outside {
   readonly configuration: Configuration;

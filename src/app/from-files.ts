@@ -27,6 +27,7 @@ import type { ApiKeySet } from "../tokens/api-keys/api-keys.ts";
 import { type TrustedKeyFiles, unreadable } from "../tokens/trusted/trusted-keys.ts";
 import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
+import type { TrafficChange } from "./traffic.ts";
 import { isKeyed } from "./gate/remote-checks.ts";
 import { systemCode } from "../lib/text/error-code.ts";
 
@@ -134,11 +135,7 @@ export function nextTls({ written, configuration, files }: Snapshot, served: Ser
   }
 }
 
-/**
- * Checks with OpenSSL that the settings work together.
- *
- * @throws ConfigError that contains only OpenSSL's code.
- */
+/** Checks with OpenSSL that the settings work together. @throws ConfigError that contains only OpenSSL's code. */
 function validated(tls: NonNullable<ServerTls>, file: string): ServerTls {
   try {
     validateContext(tls);
@@ -149,11 +146,7 @@ function validated(tls: NonNullable<ServerTls>, file: string): ServerTls {
   }
 }
 
-/**
- * Returns the settings for client certificates.
- *
- * @throws ConfigError if the authorities cannot be read.
- */
+/** Returns the settings for client certificates. @throws ConfigError if the authorities cannot be read. */
 export function clientCertificatesOf(
   { clientCertificates }: Exclude<Tls, { readonly mode: "off" }>,
   textOf: ReadText,
@@ -163,11 +156,7 @@ export function clientCertificatesOf(
   return { authorities: readAuthorities(caFile, textOf), required: mode === "required" };
 }
 
-/**
- * Returns the upstreams with the contents of their PEM files.
- *
- * @throws ConfigError with all problems of these files.
- */
+/** Returns the upstreams with the contents of their PEM files. @throws ConfigError with all problems of these files. */
 export function upstreamsOf({ upstreams }: Configuration, textOf: ReadText): UpstreamOptions[] {
   return createAll(
     Object.entries(upstreams).map(([name, { tls, ...rest }]) => () => ({
@@ -178,11 +167,8 @@ export function upstreamsOf({ upstreams }: Configuration, textOf: ReadText): Ups
   );
 }
 
-/** Everything in force that contains certificates. */
-export interface Certified {
-  readonly tls: ServerTls;
-  readonly upstreams: readonly UpstreamOptions[];
-}
+/** Everything that contains certificates. */
+type Certified = Pick<TrafficChange, "tls" | "files">;
 
 /** Returns the served certificates, that for clients which ask for none by name first. */
 export function servedIn(tls: ServerTls): string[] {
@@ -190,26 +176,23 @@ export function servedIn(tls: ServerTls): string[] {
 }
 
 /** Returns when each served certificate ends, and the first certificate of each other file. */
-export function certificateEndsOf({ tls, upstreams }: Certified): CertificateEnd[] {
+export function certificateEndsOf({ tls, files }: Certified): CertificateEnd[] {
   const end = (
     of: CertificateEnd["of"],
     text: string | undefined,
     name?: string,
+    endOf = earliestEnd,
   ): CertificateEnd[] => {
     if (text === undefined) return [];
-    return [{ of, ...(name !== undefined && { name }), notAfter: earliestEnd(text) }];
+    return [{ of, ...(name !== undefined && { name }), notAfter: endOf(text) }];
   };
   return [
-    ...servedIn(tls).map((cert, index): CertificateEnd => {
+    ...servedIn(tls).flatMap((cert, index) => {
       const [name] = index === 0 ? [] : serverNamesOf(cert);
-      return {
-        of: "tls_certificate",
-        ...(name !== undefined && { name }),
-        notAfter: notAfter(cert),
-      };
+      return end("tls_certificate", cert, name, notAfter);
     }),
     ...end("tls_client_ca", tls?.clientCertificates?.authorities),
-    ...upstreams.flatMap(({ name, tls: used }) => [
+    ...files.upstreams.flatMap(({ name, tls: used }) => [
       ...end("upstream_certificate", used?.cert, name),
       ...end("upstream_ca", used?.ca, name),
     ]),
@@ -217,12 +200,8 @@ export function certificateEndsOf({ tls, upstreams }: Certified): CertificateEnd
 }
 
 /** @throws ConfigError if a certificate that is not valid now would replace a valid one. */
-export function keepValidCertificates(
-  { server, upstreams }: Configuration,
-  before: Certified,
-  next: Certified,
-  nowMs: number,
-): void {
+export function keepValidCertificates(before: Certified, next: TrafficChange, nowMs: number): void {
+  const { server, upstreams } = next.configuration;
   const { clientCertificates } = server.tls.mode === "off" ? {} : server.tls;
   const [served, later] = [before.tls, next.tls];
   const files = certificateFilesOf(server.tls);
@@ -244,9 +223,9 @@ export function keepValidCertificates(
         before: served?.clientCertificates?.authorities,
         next: later?.clientCertificates?.authorities,
       },
-      ...next.upstreams.flatMap(({ name, tls }) => {
+      ...next.files.upstreams.flatMap(({ name, tls }) => {
         const written = upstreams[name]?.tls;
-        const used = before.upstreams.find((each) => each.name === name)?.tls;
+        const used = before.files.upstreams.find((each) => each.name === name)?.tls;
         return [
           { file: written?.certFile, before: used?.cert, next: tls?.cert, authorities: false },
           { file: written?.caFile, before: used?.ca, next: tls?.ca, authorities: true },

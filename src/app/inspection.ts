@@ -2,7 +2,7 @@ import type { ConfigurationSources } from "../config/load.ts";
 import type { Configuration } from "../config/configuration.ts";
 import { type InForce, type Snapshot, takeSnapshot } from "../config/snapshot.ts";
 import { ConfigError, type ConfigProblem } from "../core/config-problem.ts";
-import { storeKindOf } from "../credentials/stores/store-kinds.ts";
+import { inspectStore } from "../credentials/stores/store-kinds.ts";
 import { tokenCheckOf } from "../tokens/remote/token-check-kinds.ts";
 import { readTrustedKeys, unreadable } from "../tokens/trusted/trusted-keys.ts";
 import { checkJournal } from "../tokens/revocation/journal.ts";
@@ -71,7 +71,7 @@ function uses({ written, files }: Snapshot, inForce?: Configuration): (() => unk
       tls.mode === "selfSigned"
         ? clientCertificatesOf(tls, files.text)
         : tlsFromFiles(tls, files.text),
-    ...users.map((store) => () => storeKindOf(store).inspect(store, usersFilesIn(files))),
+    ...users.map((store) => () => inspectStore(store, usersFilesIn(files))),
     ...keyUses(written, files),
     ...remoteAuthorities(written).map((file) => () => readAuthorities(file, files.text)),
     ...trusted.filter(isKeyed).map(({ jwks, algorithms }) => () => {

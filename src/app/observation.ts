@@ -1,32 +1,24 @@
 import type { Configuration } from "../config/configuration.ts";
-import type { Log } from "../core/log.ts";
 import type { Observer } from "../core/observer.ts";
-import { type Clock, systemClock } from "../lib/clock.ts";
+import { systemClock } from "../lib/clock.ts";
 import { createObserver } from "../observe/log/access-log.ts";
 import { createLog } from "../observe/log/application-log.ts";
 import type { LogSink } from "../observe/log/log-sink.ts";
-import { createMetrics, type Metrics } from "../observe/metrics/metrics.ts";
+import { createMetrics } from "../observe/metrics/metrics.ts";
 import { RecentLog } from "../observe/recent/recent-log.ts";
 import { seriesOf } from "./gate/from-configuration.ts";
 import type { Tracing } from "../observe/tracing/opentelemetry.ts";
 import type { Intake } from "../server/request/intake.ts";
 
 /** The log, the metrics and the observer, one each per thread. */
-export interface Observation {
-  readonly sink: LogSink;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly recent: RecentLog;
-  readonly observer: Observer;
-  readonly clock: Clock;
-}
+export type Observation = ReturnType<typeof createObservation>;
 
 /** @param options those of the metrics. */
 export function createObservation(
   configuration: Configuration,
   sink: LogSink,
   options: Pick<Parameters<typeof createMetrics>[0], "version" | "logLinesDropped" | "process">,
-): Observation {
+) {
   const { level, access } = configuration.log;
   const clock = systemClock;
   const log = createLog({ sink, level, clock });

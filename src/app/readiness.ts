@@ -10,7 +10,7 @@ import {
   probePage,
   type Reachability,
 } from "../upstream/pool/health-check.ts";
-import type { UpstreamOptions } from "../upstream/pool/upstreams.ts";
+import type { GateOptions } from "./gate/gate-options.ts";
 import type { OpenUserStore } from "../credentials/stores/user-store.ts";
 import { sharedFor, SingleFlight } from "../lib/async/single-flight.ts";
 import { withTimeout } from "../lib/async/with-timeout.ts";
@@ -22,7 +22,7 @@ const EXAMINE_MS = 800;
 const CACHE_MS = 1_000;
 
 /** A user store and its name in metrics. */
-export interface NamedStore {
+interface NamedStore {
   readonly name: string;
   readonly store: Pick<OpenUserStore, "examine">;
 }
@@ -60,18 +60,6 @@ function checkOf(states: readonly StoreState[]): ReadinessCheck[] {
   return [{ name: "users", passed, state }];
 }
 
-/** Health checks that depend on the configuration in force. */
-export interface Probing {
-  /** The readiness checks. Backends are probed only on request. */
-  readonly checks: () => Promise<readonly ReadinessCheck[]>;
-  /** The user stores on other machines, and what is wrong with each; undefined for nothing. */
-  readonly stores: () => Promise<readonly StoreState[]>;
-  /** Returns the pages of the admin listener that are forwarded to backends. */
-  probePages(): readonly AdminPage[];
-  /** Prepares another configuration. */
-  prepare(next: Probed): Change;
-}
-
 /** The state of the process that the checks read. */
 interface ProbingSources {
   readonly draining: () => boolean;
@@ -88,21 +76,21 @@ interface ProbingSources {
   readonly clock: Clock;
 }
 
-/** The configuration and its upstreams, with the contents of their files. */
-interface Probed {
-  readonly configuration: Configuration;
-  readonly upstreams: readonly UpstreamOptions[];
-}
+type Probed = Pick<GateOptions, "configuration" | "files">;
+
+/** Health checks that depend on the configuration in force. */
+export type Probing = ReturnType<typeof createProbing>;
 
 export function createProbing(
   probed: Probed,
   { draining, issuers, ownKeys, workersAlive, stores, targets, clock }: ProbingSources,
-): Probing {
+) {
   const askable = createStoreCheck(stores, clock);
   const flights = new SingleFlight<readonly TargetState[]>();
   let current = wantedBy(probed, clock);
   return {
-    async checks() {
+    /** The readiness checks. Backends are probed only on request. */
+    async checks(): Promise<readonly ReadinessCheck[]> {
       const leaves = draining();
       const checks = [{ name: "draining", passed: !leaves, state: leaves ? "yes" : "no" }];
       const alive = workersAlive();
@@ -127,9 +115,12 @@ export function createProbing(
         ...choice,
       ];
     },
+    /** The user stores on other machines, and what is wrong with each; undefined for nothing. */
     stores: askable,
+    /** Returns the pages of the admin listener that are forwarded to backends. */
     probePages: () => current.pages,
-    prepare(changed) {
+    /** Prepares another configuration. */
+    prepare(changed: Probed): Change {
       const next = wantedBy(changed, clock);
       return {
         async commit() {
@@ -143,38 +134,26 @@ export function createProbing(
 
 type Ready = Exclude<Configuration["admin"], "off">["ready"];
 
-/** What one configuration wants to be checked. */
-interface Wanted {
+/** Returns what one configuration wants to be checked. */
+function wantedBy(probed: Probed, clock: Clock) {
+  const { configuration, files } = probed;
+  const { upstreams } = files;
+  const { admin, users, tokens } = configuration;
   /** Undefined without an admin listener. */
-  readonly ready: Ready | undefined;
-  readonly ownTokens: boolean;
-  /** Undefined if no upstream is to be checked. */
-  readonly reachability: (() => Promise<Reachability>) | undefined;
-  /** Whether an upstream has several targets to choose from. */
-  readonly several: boolean;
-  readonly pages: readonly AdminPage[];
-}
-
-function wantedBy(probed: Probed, clock: Clock): Wanted {
-  const { configuration, upstreams } = probed;
-  const ready = configuration.admin === "off" ? undefined : configuration.admin.ready;
+  const ready = admin === "off" ? undefined : admin.ready;
   return {
     ready,
-    ownTokens: hasOwnTokens(configuration),
+    /** Whether own tokens can exist: there are users, or key files with which other replicas may sign. */
+    ownTokens: users.length > 0 || tokens.keys !== undefined,
+    /** Undefined if no upstream is to be checked. */
     reachability:
       ready === undefined || ready.upstreams === "none"
         ? undefined
         : createReachabilityCheck(upstreams, clock),
+    /** Whether an upstream has several targets to choose from. */
     several: upstreams.some(({ targets, resolve }) => targets.length > 1 || resolve !== undefined),
     pages: probePagesOf(probed),
   };
-}
-
-/**
- * Whether tokens of Sallyport's own issuer can exist: there are users, or key files with which other replicas may sign.
- */
-function hasOwnTokens({ users, tokens }: Configuration): boolean {
-  return users.length > 0 || tokens.keys !== undefined;
 }
 
 /** A replica that cannot accept any token is not ready. One usable issuer is enough. */
@@ -227,11 +206,11 @@ function upstreamsCheck(
   };
 }
 
-function probePagesOf({ configuration, upstreams }: Probed): AdminPage[] {
+function probePagesOf({ configuration, files }: Probed): AdminPage[] {
   const { admin } = configuration;
-  if (admin === "off" || admin.probes.length === 0) return [];
+  if (admin === "off") return [];
   return admin.probes.flatMap((probe) => {
-    const probed = upstreams.find(({ name }) => name === probe.upstream);
+    const probed = files.upstreams.find(({ name }) => name === probe.upstream);
     return probed === undefined ? [] : [probePage(probe, probed)];
   });
 }

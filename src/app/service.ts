@@ -11,11 +11,9 @@ import { serverNamesOf } from "../server/tls/tls-listener.ts";
 import type { RevocationService } from "../tokens/revocation/revocation-service.ts";
 import { openLedger } from "./client-warnings.ts";
 import { type startupWarningLog, startupWarnings } from "./startup-warnings.ts";
-import { seriesOf, workersOf } from "./gate/from-configuration.ts";
+import { seriesOf, type ServerTls, workersOf } from "./gate/from-configuration.ts";
 import {
   certificateEndsOf,
-  type Certified,
-  type GateFiles,
   gateFilesOf,
   keepValidCertificates,
   nextTls,
@@ -35,7 +33,7 @@ import type { ReloadStates } from "./reload/reload-states.ts";
 import { departedUsers, openRevocations, revokeNamed } from "./revoking.ts";
 import { openSharing, type Sharing } from "./sharing.ts";
 import { startThreads, type Threads } from "./threads/threads.ts";
-import { startTraffic, type Traffic, type TrafficOptions } from "./traffic.ts";
+import { startTraffic, type Traffic, type TrafficChange, type TrafficOptions } from "./traffic.ts";
 import type { CertificateEnd } from "../observe/metrics/gauges.ts";
 import type { Metrics } from "../observe/metrics/metrics.ts";
 
@@ -107,7 +105,7 @@ export async function openService(
     log,
     observer,
     reloads,
-    ...gateFilesOf(configuration, files, await keyStores.open(snapshot)),
+    files: gateFilesOf(configuration, files, await keyStores.open(snapshot)),
     logins: logins.service,
     signIns: signIns.service,
     revocations: revoking.list,
@@ -140,54 +138,44 @@ function idsOfMainThread(workers: number, nowMs: number): TrafficOptions["nextId
 export class Service {
   readonly parts: Parts;
   readonly probing: Probing;
-  #configuration: Configuration;
-  #certified: Certified;
-  #gateFiles: GateFiles;
-  #certificateEnds: readonly CertificateEnd[];
-  #state: DrainState = "serving";
+  /** When certificates end. */
+  certificateEnds: readonly CertificateEnd[];
+  /** The state of the drain. Only `drain` changes it. */
+  state: DrainState = "serving";
+  #inForce: TrafficChange;
   #drained: Promise<boolean> | undefined;
 
   constructor(parts: Parts) {
     const { observation, keys, traffic, options } = parts;
     const { clock } = observation;
     this.parts = parts;
-    this.#configuration = options.configuration;
-    this.#certified = options;
-    this.#gateFiles = options;
+    this.#inForce = options;
     parts.keyStores.begin(this.#changeKeys);
-    this.#certificateEnds = certificateEndsOf(options);
+    this.certificateEnds = certificateEndsOf(options);
     this.probing = createProbing(options, {
-      draining: () => this.#state !== "serving",
+      draining: () => this.state !== "serving",
       issuers: () => traffic.issuers(),
       ownKeys: () => keys.verification.length > 0,
       workersAlive: this.workersAlive,
       stores: parts.logins.stores,
       clock,
-      targets: () => traffic.collect("targets"),
+      targets: async () => (await traffic.state()).targets,
     });
   }
 
   /** The configuration in force. */
   get configuration(): Configuration {
-    return this.#configuration;
+    return this.#inForce.configuration;
   }
 
   /** The certificate for clients that ask for none by name; undefined without TLS. */
   get certificate(): string | undefined {
-    return this.#certified.tls?.cert;
-  }
-
-  /** When certificates end. */
-  readonly certificateEnds = (): readonly CertificateEnd[] => this.#certificateEnds;
-
-  /** The state of the drain. */
-  get state(): DrainState {
-    return this.#state;
+    return this.#inForce.tls?.cert;
   }
 
   /** The maximum duration of a drain, in milliseconds. */
   get drainMs(): number {
-    const { delay, timeout } = this.#configuration.server.drain;
+    const { delay, timeout } = this.configuration.server.drain;
     return delay + timeout;
   }
 
@@ -217,12 +205,10 @@ export class Service {
 
   /** Puts other API keys in force, or rejects and changes nothing. */
   readonly #changeKeys = async (apiKeys: ApiKeySet): Promise<void> => {
-    const { upstreams, trustedKeyFiles, logo } = this.#gateFiles;
-    const gateFiles = { upstreams, trustedKeyFiles, logo, apiKeys };
-    const { tls } = this.#certified;
-    const changed = { configuration: this.#configuration, ...gateFiles, tls };
-    const change = await this.parts.traffic.prepare(changed);
-    this.#gateFiles = gateFiles;
+    const { configuration, files, tls } = this.#inForce;
+    const next = { configuration, files: { ...files, apiKeys }, tls };
+    const change = await this.parts.traffic.prepare(next);
+    this.#inForce = next;
     await change.commit();
   };
 
@@ -230,42 +216,38 @@ export class Service {
     const { observation, logins, signIns, revoking, keyStores, traffic, options } = this.parts;
     const { metrics, clock, warn } = observation;
     const { configuration, files } = snapshot;
-    let gateFiles = gateFilesOf(configuration, files, this.#gateFiles.apiKeys);
-    const { upstreams } = gateFiles;
-    const certified = { tls: nextTls(snapshot, this.#certified.tls), upstreams };
-    const { tls } = certified;
-    keepValidCertificates(configuration, this.#certified, certified, clock.now());
+    const before = this.#inForce;
+    const gateFiles = gateFilesOf(configuration, files, before.files.apiKeys);
+    let next = { configuration, files: gateFiles, tls: nextTls(snapshot, before.tls) };
+    keepValidCertificates(before, next, clock.now());
     const warnings = await startupWarnings(snapshot, clock.now());
     const change = await prepareAll([
       () => prepareKeys(this.parts, snapshot),
       async () => revoking.prepare(revocationFileIn(configuration, files)),
       () => logins.prepare({ configuration, files }),
       () => signIns.prepare({ configuration, files }),
-      () => this.probing.prepare({ configuration, ...gateFiles }),
+      () => this.probing.prepare(next),
       async () => {
         const prepared = await keyStores.prepare(snapshot);
-        gateFiles = { ...gateFiles, apiKeys: prepared.keys };
+        next = { ...next, files: { ...gateFiles, apiKeys: prepared.keys } };
         return prepared;
       },
-      () => traffic.prepare({ configuration, ...gateFiles, tls }),
+      () => traffic.prepare(next),
     ]);
     // Nothing fails from here on.
     metrics.add(seriesOf(configuration));
-    this.#configuration = configuration;
-    const before = this.#certified;
-    this.#certified = certified;
-    this.#gateFiles = gateFiles;
-    this.#certificateEnds = certificateEndsOf(certified);
+    this.#inForce = next;
+    this.certificateEnds = certificateEndsOf(next);
     options.buffered.setLimit(configuration.server.limits.bufferedBytes);
     await change.commit();
-    this.#reportOthers(before);
+    this.#reportOthers(before.tls);
     warn(configuration, warnings);
   }
 
   /** Logs the certificates that were not served before. */
-  #reportOthers(before: Certified): void {
-    const known = servedIn(before.tls);
-    for (const cert of servedIn(this.#certified.tls)) {
+  #reportOthers(before: ServerTls): void {
+    const known = servedIn(before);
+    for (const cert of servedIn(this.#inForce.tls)) {
       if (known.includes(cert)) continue;
       const ends = new Date(notAfter(cert) * 1000).toISOString();
       const [serverName] = serverNamesOf(cert);
@@ -282,8 +264,8 @@ export class Service {
    */
   drain(): Promise<boolean> {
     if (this.#drained === undefined) {
-      this.#state = "draining";
-      this.#drained = this.parts.traffic.drain().finally(() => (this.#state = "drained"));
+      this.state = "draining";
+      this.#drained = this.parts.traffic.drain().finally(() => (this.state = "drained"));
     }
     return this.#drained;
   }
@@ -314,14 +296,14 @@ function feedGauges({ gauges }: Metrics, service: Service): void {
   gauges.storeState = logins.storeState;
   gauges.keyStores = () => keyStores.states();
   gauges.signingKey = () => keys.signer;
-  gauges.certificateEnds = service.certificateEnds;
+  gauges.certificateEnds = () => service.certificateEnds;
   gauges.assertionKey = () => assertionKeys.signer;
   gauges.draining = () => service.state !== "serving";
   gauges.bufferedBytes = () => options.buffered.bytes;
   gauges.workers = () => ({ count, alive: service.workersAlive() ?? count });
   gauges.tokenCacheEntries = traffic.tokenCacheEntries;
   gauges.upstreamLoad = traffic.upstreamLoad;
-  gauges.targets = () => traffic.collect("targets");
+  gauges.targets = async () => (await traffic.state()).targets;
   // With several threads, each thread has its own gauge.
   if (count === 1) gauges.issuers = () => traffic.issuers();
 }

@@ -1,6 +1,5 @@
 import type { Configuration } from "../config/configuration.ts";
 import type { Configured, SnapshotFiles } from "../config/snapshot.ts";
-import type { AttemptSharing, SharedLimits, ShareRevocations } from "../core/shared-parts.ts";
 import { readAuthorities } from "../server/tls/certificate.ts";
 import { SharedState, type SharedStateOptions } from "../shared/shared-state.ts";
 import {
@@ -13,20 +12,13 @@ import type { RevocationService } from "../tokens/revocation/revocation-service.
 import type { Logins } from "./gate/logins.ts";
 
 /** The state that replicas share; all parts are undefined if the configuration has no `shared`. */
-export interface Sharing {
-  readonly state: SharedState | undefined;
-  readonly attempts: AttemptSharing | undefined;
-  readonly revoke: ShareRevocations | undefined;
-  readonly limits: SharedLimits;
-  /** Connects to the server. Resolves once the state of the other replicas has arrived, or after a second. */
-  begin(logins: Logins, revoking: RevocationService): Promise<void>;
-}
+export type Sharing = ReturnType<typeof openSharing>;
 
 /** Prepares sharing according to `shared`, without connecting yet. @throws ConfigError if `caFile` cannot be read. */
 export function openSharing(
   { configuration, files }: Configured,
   observation: Pick<SharedStateOptions, "log" | "clock" | "observer">,
-): Sharing {
+) {
   const { shared } = configuration;
   const { log, clock, observer } = observation;
   const state =
@@ -49,7 +41,8 @@ export function openSharing(
       settleConcurrency: shares.has("concurrency") ? state?.settleConcurrency : undefined,
       rememberProof: shares.has("proofs") ? state?.rememberProof : undefined,
     },
-    async begin(logins, revoking) {
+    /** Connects to the server. Resolves once the state of the other replicas has arrived, or after a second. */
+    async begin(logins: Logins, revoking: RevocationService): Promise<void> {
       const revokes = shares.has("revocation");
       await state?.begin(
         {

@@ -6,7 +6,7 @@ import type { Log } from "../core/log.ts";
 import type { Route } from "../core/route/route.ts";
 import type { ClearText } from "../credentials/stores/user-store.ts";
 import { keyStoreKindOf } from "../tokens/api-keys/key-store-kinds.ts";
-import { storeKindOf } from "../credentials/stores/store-kinds.ts";
+import { inspectStore, storeKindOf } from "../credentials/stores/store-kinds.ts";
 import type { FileContent } from "../lib/files/regular-file.ts";
 import { exposures } from "../lib/process-hardening.ts";
 import { isExposed, isOpenToAll, isReplaceable } from "../lib/files/private-file.ts";
@@ -43,6 +43,11 @@ function warning(
   more: Partial<StartupWarning> = {},
 ): StartupWarning {
   return { about, urgent: false, message, ...more };
+}
+
+/** A warning about the configuration. */
+function concern(message: string, hint: string): StartupWarning {
+  return warning("configuration", message, { hint });
 }
 
 function fileWarning(
@@ -134,7 +139,7 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
     add(message, { hint, loggedElsewhere: true });
   }
   for (const store of users) {
-    const count = await storeKindOf(store).inspect(store, usersFilesIn(files));
+    const count = await inspectStore(store, usersFilesIn(files));
     const file = "path" in store ? { file: store.path } : {};
     if (count === 0) add("contains no users: nobody can log in", file);
   }
@@ -168,39 +173,24 @@ function decisionWarnings({ decisions, routes }: Configuration): StartupWarning[
   if (decisions === undefined) return [];
   const keys = decisions.http ? OF_FORWARDED : OF_FORWARDED.slice(0, -2);
   return routes.flatMap((route) => {
-    const { name, headers = {} } = route;
+    const { name, auth, headers = {} } = route;
+    const found: StartupWarning[] = [];
+    if (auth === "certificate") {
+      const message = `the route ${name} has auth: certificate, and refuses all requests that another proxy asks about`;
+      const hint = "the client's connection ends there: let that proxy check its certificate";
+      found.push(concern(message, hint));
+    }
     const idle = keys.filter((key) => key in route && route[key] !== "strip");
-    const byCertificate = route.auth === "certificate";
-    const never = Object.keys(headers).filter((each) =>
-      QUESTION_FIELDS.includes(each.toLowerCase()),
-    );
-    return [
-      ...(byCertificate
-        ? [
-            warning(
-              "configuration",
-              `the route ${name} has auth: certificate, and refuses all requests that another proxy asks about`,
-              { hint: "the client's connection ends there: let that proxy check its certificate" },
-            ),
-          ]
-        : []),
-      ...(idle.length === 0
-        ? []
-        : [
-            warning(
-              "configuration",
-              `the route ${name} has ${idle.join(", ")}, which does not hold for requests that another proxy forwards`,
-              { hint: "set it there: Sallyport sees only the question" },
-            ),
-          ]),
-      ...never.map((field) =>
-        warning(
-          "configuration",
-          `the route ${name} compares ${field}, which no request has that another proxy asks about`,
-          { hint: "it names a part of the question there" },
-        ),
-      ),
-    ];
+    if (idle.length > 0) {
+      const message = `the route ${name} has ${idle.join(", ")}, which does not hold for requests that another proxy forwards`;
+      found.push(concern(message, "set it there: Sallyport sees only the question"));
+    }
+    for (const field of Object.keys(headers)) {
+      if (!QUESTION_FIELDS.includes(field.toLowerCase())) continue;
+      const message = `the route ${name} compares ${field}, which no request has that another proxy asks about`;
+      found.push(concern(message, "it names a part of the question there"));
+    }
+    return found;
   });
 }
 
@@ -210,43 +200,39 @@ function identityWarnings(configuration: Configuration): StartupWarning[] {
   const own = users.length === 0 ? [] : [tokens.issuer];
   const issuers = [...own, ...tokens.trusted.map(({ issuer }) => issuer)];
   const found = issuerWarning(issuers, identityHeadersOf(configuration).issuer);
-  const unclear = found === undefined ? [] : [warning("configuration", found.message, found)];
+  const unclear = found === undefined ? [] : [concern(found.message, found.hint)];
   const named = [...issuers, ...(browser?.providers ?? []).map(({ issuer }) => issuer)];
   const alike = named.find((issuer) => named.includes(`${issuer}/`));
   if (alike === undefined) return unclear;
   const message = `${alike} and ${alike}/ are two issuers`;
   const hint = "issuers are compared letter by letter: write the one of the discovery document";
-  return [...unclear, warning("configuration", message, { hint })];
+  return [...unclear, concern(message, hint)];
 }
 
 /** Returns the warning that proofs count for other servers, too. */
 function proofWarnings(configuration: Configuration): StartupWarning[] {
   if (!acceptsProofs(configuration) || ownHostsOf(configuration) !== undefined) return [];
   const message = "no host is named: a proof of a client for another server counts here, too";
-  return [warning("configuration", message, { hint: "set hosts of the routes" })];
+  return [concern(message, "set hosts of the routes")];
 }
 
 function gapWarnings(routes: readonly Route[]): StartupWarning[] {
   return [
-    ...routeWarnings(routes).map(({ route, message, hint }): StartupWarning => ({
-      about: "routes",
-      urgent: false,
-      hint,
-      message: `${route}: ${message}`,
-    })),
+    ...routeWarnings(routes).map(({ route, message, hint }) =>
+      warning("routes", `${route}: ${message}`, { hint }),
+    ),
     ...routes.filter(({ mode }) => mode === "monitor").map(monitorWarning),
   ];
 }
 
 function monitorWarning({ name, path }: Route): StartupWarning {
-  const message = `${name}: monitor mode refuses nothing`;
-  if (!("prefix" in path) || path.prefix !== "/") {
-    return warning("routes", message, { hint: "set mode: enforce", loggedElsewhere: true });
-  }
-  const hint =
-    "until then, cover paths that must stay closed, such as the backend's own /metrics or /admin, by routes without mode: monitor";
-  const everywhere = `${message}, on all paths that no other route matches`;
-  return warning("routes", everywhere, { hint, loggedElsewhere: true });
+  const isEverywhere = "prefix" in path && path.prefix === "/";
+  const where = isEverywhere ? ", on all paths that no other route matches" : "";
+  const hint = isEverywhere
+    ? "until then, cover paths that must stay closed, such as the backend's own /metrics or /admin, by routes without mode: monitor"
+    : "set mode: enforce";
+  const message = `${name}: monitor mode refuses nothing${where}`;
+  return warning("routes", message, { hint, loggedElsewhere: true });
 }
 
 /** Returns warnings about weights that change nothing. */
@@ -267,10 +253,10 @@ function clearTextWarnings({ users, apiKeys, shared }: Configuration): StartupWa
   ): StartupWarning[] => {
     if (clear === undefined || isHere(clear.url)) return [];
     const message = `${section}: the connection to the ${kind} store is clear text: eavesdroppers can read passwords or hashes`;
-    return [warning("configuration", message, { hint: clear.hint })];
+    return [concern(message, clear.hint)];
   };
   const found = [
-    ...users.flatMap((each) => clearIn("users", each.kind, storeKindOf(each).clearText(each))),
+    ...users.flatMap((each) => clearIn("users", each.kind, storeKindOf(each).clearText?.(each))),
     ...apiKeys.flatMap((each) =>
       clearIn("apiKeys", each.kind, keyStoreKindOf(each).clearText?.(each)),
     ),
@@ -278,7 +264,7 @@ function clearTextWarnings({ users, apiKeys, shared }: Configuration): StartupWa
   if (shared === undefined || !shared.url.startsWith("redis:")) return found;
   if ([shared.url, ...shared.nodes.map((node) => `redis://${node}`)].every(isHere)) return found;
   const message = "shared: the connection is clear text: eavesdroppers can read its password";
-  return [...found, warning("configuration", message, { hint: "use rediss://" })];
+  return [...found, concern(message, "use rediss://")];
 }
 
 function isHere(url: string): boolean {
@@ -339,8 +325,8 @@ const OTHER_FILES = 200;
 
 /**
  * Checks whether `server.limits.connections` can be reached: each connection needs a file descriptor, and a second one
- * while it uses a backend, as far as `upstreams.*.connections` allow. At the limit of the process, no connection can be opened any more: neither of clients, nor
- * to backends, nor to the admin listener.
+ * while it uses a backend, as far as `upstreams.*.connections` allow. At the limit of the process, no connection can be
+ * opened any more: neither of clients, nor to backends, nor to the admin listener.
  *
  * @returns undefined if there are enough, or if the limit is unknown.
  */
@@ -355,21 +341,18 @@ function fewOpenFiles(
     .reduce((sum, each) => sum + each, 0);
   const needed =
     connections + Math.min(connections, toBackends * workersOf(configuration)) + OTHER_FILES;
-  return allowed === undefined || allowed >= needed ? undefined : { allowed, needed };
+  return allowed >= needed ? undefined : { allowed, needed };
 }
 
 /**
  * Returns how many files, including sockets, this process may have open: the soft limit, which Node raises to the
- * hard limit at start.
- *
- * @returns undefined if there is no /proc, Infinity if there is no limit.
+ * hard limit at start. Infinity if there is no limit, or no /proc.
  */
-function openFileLimit(): number | undefined {
+function openFileLimit(): number {
   try {
     const limits = readFileSync("/proc/self/limits", "latin1");
-    const soft = /^Max open files +(\d+|unlimited) /m.exec(limits)?.[1];
-    return soft === "unlimited" ? Infinity : soft === undefined ? undefined : Number(soft);
+    return Number(/^Max open files +(\d+) /m.exec(limits)?.[1] ?? Infinity);
   } catch {
-    return undefined;
+    return Infinity;
   }
 }

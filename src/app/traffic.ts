@@ -4,7 +4,6 @@ import type { IssuerState } from "../core/status.ts";
 import type { UpstreamLoad } from "../upstream/pool/upstreams.ts";
 import type { Gate } from "../server/request/gate.ts";
 import type { PublishRevocations } from "../core/revocation.ts";
-import type { Tracing } from "../observe/tracing/opentelemetry.ts";
 import { openTracing } from "../observe/tracing/tracing-settings.ts";
 import type { ThreadCounts } from "../lib/async/shared-counts.ts";
 import type { ConnectionLedger } from "../server/listener/connection-ledger.ts";
@@ -17,7 +16,6 @@ import type { OwnKeys } from "../tokens/keys/own-keys.ts";
 import type { RevocationList } from "../tokens/revocation/revocation-list.ts";
 import { TrustedKeys } from "../tokens/trusted/trusted-keys.ts";
 import { createObservedReading, type FairReadingOptions } from "./client-warnings.ts";
-import type { GateFiles } from "./from-files.ts";
 import type { ServerTls } from "./gate/from-configuration.ts";
 import type { GateOptions } from "./gate/gate-options.ts";
 import { RemoteOutages } from "./gate/remote-checks.ts";
@@ -30,7 +28,7 @@ import {
 } from "./reload/generations.ts";
 import type { ReloadStates } from "./reload/reload-states.ts";
 import { logoutWith } from "./revoking.ts";
-import { answerIn, type QueryName, type ThreadAnswers } from "./threads/thread-queries.ts";
+import type { ThreadState } from "./threads/thread-state.ts";
 import { tracedObserver } from "./observation.ts";
 
 /** The options of a gate that the traffic itself sets. */
@@ -61,7 +59,7 @@ export interface TrafficOptions extends Omit<GateOptions, OwnOptions> {
 }
 
 /** The options that a reload can change. OpenSSL must have accepted the certificate before. */
-export type TrafficChange = Pick<TrafficOptions, "configuration" | "tls" | keyof GateFiles>;
+export type TrafficChange = Pick<TrafficOptions, "configuration" | "tls" | "files">;
 
 /** The part of Sallyport that serves clients, in one thread or several: listener, gate, connections to the backends. */
 export interface Traffic {
@@ -69,8 +67,8 @@ export interface Traffic {
   readonly port: number;
   readonly tokenCacheEntries: () => number;
   readonly upstreamLoad: (upstream: string) => UpstreamLoad;
-  /** Collects the answers of all threads to a query, merged. */
-  collect<Name extends QueryName>(name: Name): Promise<ThreadAnswers[Name]>;
+  /** Returns the state of all threads that answer, merged. */
+  state(): Promise<ThreadState>;
   /** Returns all trusted issuers, and whether their tokens can be verified now. */
   issuers(): readonly IssuerState[];
   /** Calls a function with the gate in force, and keeps the gate open until the result has arrived. */
@@ -133,45 +131,30 @@ export async function startTraffic(options: TrafficOptions): Promise<Traffic> {
     log,
     counts: options.connections,
   });
-  traffic = new ThreadTraffic(options, {
-    common,
-    generations,
-    listener,
-    streams,
-    trustedKeys,
-    tracing,
-    outages,
-  });
+  traffic = new ThreadTraffic(options, { common, generations, listener, streams });
   return traffic;
 }
 
 interface TrafficParts {
   /** The options of every generation. */
-  readonly common: Omit<GateOptions, keyof TrafficOptions>;
+  readonly common: Omit<GateOptions, keyof TrafficOptions> & { readonly outages: RemoteOutages };
   readonly generations: Generations;
   readonly listener: Listener;
   readonly streams: StreamEnds;
-  readonly trustedKeys: TrustedKeys;
-  readonly tracing: Tracing | undefined;
-  readonly outages: RemoteOutages;
 }
 
 class ThreadTraffic implements Traffic {
+  readonly address: string;
+  readonly port: number;
   readonly #options: TrafficOptions;
   readonly #parts: TrafficParts;
   #reconsidering: NodeJS.Immediate | undefined;
 
   constructor(options: TrafficOptions, parts: TrafficParts) {
+    this.address = parts.listener.address;
+    this.port = parts.listener.port;
     this.#options = options;
     this.#parts = parts;
-  }
-
-  get address(): string {
-    return this.#parts.listener.address;
-  }
-
-  get port(): number {
-    return this.#parts.listener.port;
   }
 
   readonly tokenCacheEntries = (): number =>
@@ -180,12 +163,14 @@ class ThreadTraffic implements Traffic {
   readonly upstreamLoad = (upstream: string): UpstreamLoad =>
     this.#parts.generations.load(upstream);
 
-  async collect<Name extends QueryName>(name: Name): Promise<ThreadAnswers[Name]> {
-    return answerIn(this.#parts, name);
+  async state(): Promise<ThreadState> {
+    const { common, generations } = this.#parts;
+    const outages = common.outages.list();
+    return { targets: generations.targets(), outages, issuers: this.issuers() };
   }
 
   issuers(): readonly IssuerState[] {
-    return this.#parts.trustedKeys.states();
+    return this.#parts.common.trustedKeys.states();
   }
 
   query<Answer>(question: (gate: Gate) => Promise<Answer>): Promise<Answer> {
@@ -202,7 +187,7 @@ class ThreadTraffic implements Traffic {
   }
 
   #commit(next: Generation): void {
-    const { listener, generations, trustedKeys } = this.#parts;
+    const { common, listener, generations } = this.#parts;
     const { current } = generations;
     // Unchanged TLS settings are not applied again, so that clients can still resume their sessions.
     const same = isDeepStrictEqual(next.listening.tls, current.listening.tls);
@@ -210,7 +195,7 @@ class ThreadTraffic implements Traffic {
     this.#options.buffered.setLimit(next.configuration.server.limits.bufferedBytes);
     generations.replace(next);
     if (decidesOtherwise(current, next)) this.reconsiderSoon();
-    trustedKeys.refresh();
+    common.trustedKeys.refresh();
   }
 
   /** Rechecks all open requests and WebSockets at the end of the turn, once for all changes in it. */
@@ -244,14 +229,14 @@ class ThreadTraffic implements Traffic {
   }
 
   async drain(): Promise<boolean> {
-    const { listener, generations, streams, tracing } = this.#parts;
+    const { common, listener, generations, streams } = this.#parts;
     generations.draining = true;
     const closeWebSockets = (): void => generations.closeWebSockets();
     const times = generations.current.configuration.server.drain;
     const finished = await drain({ ...times, listener, closeWebSockets, log: this.#options.log });
     streams.close();
     await generations.close();
-    await tracing?.close();
+    await common.tracing?.close();
     return finished;
   }
 

@@ -44,12 +44,13 @@ ${CONFIGURATION_HELP}
     const flags = parseFlags(wordAs("config", args, FLAGS), FLAGS);
     const format = formatFrom(flags.format, ["text", "json"]);
     const sources = configurationSources(flags, terminal);
-    const report = async (): Promise<Report> =>
-      (format === "json" ? jsonReport : textReport)(await checkFiles(sources), sources.file);
-    if (flags.watch === true) return watch(report, terminal);
-    const { text, warned, code } = await report();
-    terminal.out(text);
-    return flags.strict === true && code === EXIT.done && warned ? EXIT.failed : code;
+    const report = (checked: CheckedFiles): string =>
+      format === "json" ? jsonReport(checked) : textReport(checked, sources.file);
+    if (flags.watch === true) return watch(async () => report(await checkFiles(sources)), terminal);
+    const checked = await checkFiles(sources);
+    terminal.out(report(checked));
+    if (checked.problems.length > 0) return EXIT.configuration;
+    return flags.strict === true && checked.warnings.length > 0 ? EXIT.failed : EXIT.done;
   },
 };
 
@@ -72,18 +73,11 @@ export async function checkFiles(sources: ConfigurationSources): Promise<Checked
   }
 }
 
-interface Report {
-  readonly text: string;
-  /** Whether there are warnings. */
-  readonly warned: boolean;
-  readonly code: number;
-}
-
 /** @throws ConfigError for a configuration that is not valid. */
-function textReport(checked: CheckedFiles, name: string): Report {
+function textReport(checked: CheckedFiles, name: string): string {
   const { problems, warnings } = checked;
   if (problems.length > 0) throw new ConfigError(problems);
-  const text = [
+  return [
     `${name} is valid.
 
 Routes, in matching order:
@@ -94,14 +88,13 @@ Routes, in matching order:
       return `\nwarning: ${position}${message}\n${hint === undefined ? "" : `  ${hint}\n`}`;
     }),
   ].join("");
-  return { text, warned: warnings.length > 0, code: EXIT.done };
 }
 
 function routesIn({ snapshot }: CheckedFiles): Route[] {
   return snapshot === undefined ? [] : bySpecificity(routesOf(snapshot.configuration));
 }
 
-function jsonReport(checked: CheckedFiles): Report {
+function jsonReport(checked: CheckedFiles): string {
   const { problems, warnings } = checked;
   const verdict = {
     valid: problems.length === 0,
@@ -110,29 +103,22 @@ function jsonReport(checked: CheckedFiles): Report {
     warnings: warnings.map(({ loggedElsewhere: _forTheLog, ...warning }) => warning),
     routes: routesIn(checked).map(({ require, ...route }) => ({ ...route, ...require })),
   };
-  return {
-    text: `${JSON.stringify(verdict, undefined, 2)}\n`,
-    warned: warnings.length > 0,
-    code: verdict.valid ? EXIT.done : EXIT.configuration,
-  };
+  return `${JSON.stringify(verdict, undefined, 2)}\n`;
 }
 
 /** The interval of `--watch`, in milliseconds. */
 const WATCH_MS = 500;
 
 /** Prints the report again whenever it changes, until SIGINT. */
-async function watch(report: () => Promise<Report>, terminal: Terminal): Promise<number> {
+async function watch(report: () => Promise<string>, terminal: Terminal): Promise<number> {
   const interrupted = new AbortController();
   process.once("SIGINT", () => interrupted.abort());
   let last: string | undefined;
   while (!interrupted.signal.aborted) {
-    const text = await report().then(
-      (found) => found.text,
-      (error: unknown) => {
-        if (!(error instanceof ConfigError)) throw error;
-        return `${renderProblems(error.problems, { color: false })}\n`;
-      },
-    );
+    const text = await report().catch((error: unknown) => {
+      if (!(error instanceof ConfigError)) throw error;
+      return `${renderProblems(error.problems, { color: false })}\n`;
+    });
     if (text !== last) terminal.out(last === undefined ? text : `\n${"-".repeat(40)}\n${text}`);
     last = text;
     await sleep(WATCH_MS, undefined, { signal: interrupted.signal }).catch(() => undefined);

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import type { StartupWarning } from "../app/startup-warnings.ts";
 import type { ConfigurationSources } from "../config/load.ts";
-import type { ConfigProblem } from "../core/config-problem.ts";
+import { type ConfigProblem, placeOf } from "../core/config-problem.ts";
 import {
   CONFIGURATION_FLAGS,
   CONFIGURATION_HELP,
@@ -26,12 +26,11 @@ import { checkUpstreams } from "./doctor/upstream-check.ts";
 import { checkKeyStores, checkUserStores, storeHint } from "./doctor/user-stores.ts";
 import { formatFrom, type Marks, marksFor } from "./terminal/format.ts";
 import { Pending, withProgress } from "./terminal/progress.ts";
-import { formatDuration } from "../lib/text/duration.ts";
-import type { Configuration } from "../config/configuration.ts";
+import { formatSeconds } from "../lib/text/duration.ts";
 import { isKeyed } from "../app/gate/remote-checks.ts";
 import { readJwkSet } from "../tokens/keys/key-set.ts";
 import { KeySetServer } from "../tokens/trusted/key-set-server.ts";
-import type { KeySetAddress } from "../tokens/trusted/trusted-keys.ts";
+import type { KeySetAddress, TrustedIssuer } from "../tokens/trusted/trusted-keys.ts";
 import { remoteFailure } from "../lib/text/error-code.ts";
 import { originOf } from "../upstream/pool/target-origin.ts";
 import { reach, type TlsHints } from "./doctor/reach.ts";
@@ -52,7 +51,7 @@ function checkClock(file: string, { nowMs, clocks }: Examined): Finding[] {
   const ahead = statSync(file).mtimeMs - nowMs;
   return [
     ahead > TOO_MUCH_MS
-      ? bad(`the configuration was written ${words(ahead)} in the future`, HINT)
+      ? bad(`the configuration was written ${formatSeconds(ahead)} in the future`, HINT)
       : good("not before the configuration was written"),
     ...(clocks.length === 0 ? [skipped("no other clock was reachable")] : clocks.map(difference)),
   ];
@@ -60,21 +59,12 @@ function checkClock(file: string, { nowMs, clocks }: Examined): Finding[] {
 
 function difference({ server, behindMs }: ClockDifference): Finding {
   const apart = Math.abs(behindMs);
-  const message = `${words(apart)} ${behindMs > 0 ? "behind" : "ahead of"} ${server}`;
+  const message = `${formatSeconds(apart)} ${behindMs > 0 ? "behind" : "ahead of"} ${server}`;
   if (apart <= TOLERATED_MS) return good(`agrees with ${server}`);
   return (apart > TOO_MUCH_MS ? bad : warning)(message, HINT);
 }
 
 const HINT = "Sallyport accepts tokens too long, or refuses valid ones: set the clock by NTP";
-
-function words(milliseconds: number): string {
-  return formatDuration(Math.floor(milliseconds / 1000) * 1000);
-}
-
-type TrustedIssuer = Extract<
-  Configuration["tokens"]["trusted"][number],
-  { readonly jwks: unknown }
->;
 
 const HINTS: TlsHints = {
   authority:
@@ -130,28 +120,16 @@ async function fetchKeys(
 
 /** What an operator can do about an error of Redis or a sentinel. */
 const REDIS_HINTS: readonly StoreHint[] = [
-  {
-    reason: /^(?:WRONGPASS|NOAUTH)/,
-    hint: "check the user in `url` and `password`; sentinels use `sentinel.password`",
-  },
-  {
-    reason: /^NOPERM/,
-    hint: "give the ACL user the permissions in docs/scale.md, for the keys with `prefix`",
-  },
-  { reason: /^MOVED/, hint: "set `cluster: true`" },
-  {
-    reason: /^READONLY/,
-    hint: "`url` names a replica: name the primary, or set `sentinel`",
-  },
-  { reason: /^OOM/, hint: "its memory is full: raise maxmemory" },
-  {
-    reason: /^MISCONF/,
-    hint: "it cannot write to its disk, and accepts no writes until it can",
-  },
-  {
-    reason: /knows no primary/,
-    hint: "compare `sentinel.name` with the output of `SENTINEL masters`",
-  },
+  [
+    /^(?:WRONGPASS|NOAUTH)/,
+    "check the user in `url` and `password`; sentinels use `sentinel.password`",
+  ],
+  [/^NOPERM/, "give the ACL user the permissions in docs/scale.md, for the keys with `prefix`"],
+  [/^MOVED/, "set `cluster: true`"],
+  [/^READONLY/, "`url` names a replica: name the primary, or set `sentinel`"],
+  [/^OOM/, "its memory is full: raise maxmemory"],
+  [/^MISCONF/, "it cannot write to its disk, and accepts no writes until it can"],
+  [/knows no primary/, "compare `sentinel.name` with the output of `SENTINEL masters`"],
 ];
 
 /**
@@ -264,9 +242,8 @@ async function examine(
   ];
 }
 
-function fault({ file, line, column, message, hint }: ConfigProblem): Finding {
-  const place = [file, line, column].filter((part) => part !== undefined).join(":");
-  return bad(`${place}: ${message}`, hint);
+function fault(problem: ConfigProblem): Finding {
+  return bad(`${placeOf(problem)}: ${problem.message}`, problem.hint);
 }
 
 function findingOf({ file, urgent, message, hint }: StartupWarning): Finding {

@@ -22,7 +22,7 @@ import { type Command, EXIT, UsageError } from "./command.ts";
 import { columns, formatFrom, type Marks, marksFor } from "./terminal/format.ts";
 import { ASKED_HELP, askRunningProxy } from "./token/asked-revocation.ts";
 import { TOKEN_FLAGS, tokenFrom } from "./token/token-argument.ts";
-import { formatDuration, formatSize } from "../lib/text/duration.ts";
+import { formatDuration, formatSeconds, formatSize } from "../lib/text/duration.ts";
 import { printableLines } from "../lib/text/printable.ts";
 import { requirementLine } from "../policy/authorize.ts";
 
@@ -88,7 +88,7 @@ export function stepLines(steps: readonly ExplainedStep[], marks: Marks): string
 }
 
 function tokenLines({ accepted, reason, steps, ...caller }: ExplainedToken, marks: Marks) {
-  const left = caller.timeLeftMs === undefined ? "" : `, ${wholeSeconds(caller.timeLeftMs)} left`;
+  const left = caller.timeLeftMs === undefined ? "" : `, ${formatSeconds(caller.timeLeftMs)} left`;
   const verdict = accepted ? `accepted${left}` : `not accepted: ${reason}`;
   const from = caller.place === undefined ? "" : ` in ${caller.place}`;
   const lines = [`Token${from}, ${verdict}`, ...stepLines(steps, marks)];
@@ -105,11 +105,6 @@ function requirementLines(found: readonly ExplainedRequirement[], marks: Marks):
     return `  ${each.met ? marks.good : marks.bad} ${required}; held: ${held}`;
   });
   return ["Requirements", ...lines];
-}
-
-/** Formats milliseconds for people, without fractions of a second. */
-function wholeSeconds(milliseconds: number): string {
-  return formatDuration(Math.max(0, Math.floor(milliseconds / 1000) * 1000));
 }
 
 const PROTOCOLS: Readonly<Record<string, string>> = {

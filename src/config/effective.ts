@@ -12,7 +12,7 @@ import { formatDuration } from "../lib/text/duration.ts";
 import { MASKED, maskSecrets } from "./render.ts";
 import { pathName, valueAt } from "./written.ts";
 import { mentionsSecret, namesSecret } from "../observe/log/redaction.ts";
-import { headerTemplate } from "../upstream/headers/header-changes.ts";
+import { isFixedValue } from "../upstream/headers/header-changes.ts";
 import { isHeaderValue } from "./interpolation.ts";
 import { ITEM_NAMES, restartSections } from "./changes.ts";
 import { fingerprint } from "../lib/files/regular-file.ts";
@@ -162,7 +162,7 @@ function isSecret(reference: string): boolean {
 /** Whether a route sets a header such as `Authorization` or `X-Api-Key` to this fixed value. */
 function isSecretHeader(path: YamlPath, value: string): boolean {
   const name = String(path.at(-1));
-  return isHeaderValue(path) && namesSecret(name) && headerTemplate(value).fixed;
+  return isHeaderValue(path) && namesSecret(name) && isFixedValue(value);
 }
 
 /** Masks the defaults in a reference, which are secrets, too. */
@@ -173,14 +173,8 @@ function withoutDefaults(reference: string): string {
   );
 }
 
-/** One value in force. */
-interface ValueInForce {
-  readonly key: string;
-  /** As written in a file, with secrets masked. */
-  readonly value: unknown;
-  /** `default`, or the source of the value. */
-  readonly origin: string;
-}
+/** One value in force, under the name of its path. */
+type ValueInForce = Omit<EffectiveValue, "path"> & { readonly key: string };
 
 export interface ConfigurationInForce {
   readonly values: readonly ValueInForce[];

@@ -89,6 +89,11 @@ export function flag(preset: boolean) {
   return z.boolean().default(preset);
 }
 
+/** @returns a field for one of several words. */
+export function oneOf<const Words extends readonly string[]>(words: Words, preset: Words[number]) {
+  return z.enum(words).default(preset);
+}
+
 /** Text on one line, not empty. */
 export function text() {
   return line().min(1, "must not be empty");
@@ -245,9 +250,7 @@ export function remoteUrl() {
 /** The fields for requests to such a server, except its URL. */
 export function remoteAccess() {
   return {
-    caFile: filePath({ readAgainBy: "reader" })
-      .exactOptional()
-      .describe("Authorities, PEM; default: Node's"),
+    caFile: optional("Authorities, PEM; default: Node's", filePath({ readAgainBy: "reader" })),
     tokenFile: filePath({ readAgainBy: "request" })
       .exactOptional()
       .describe("File with the bearer token for the server"),
@@ -278,10 +281,9 @@ export function apiServer() {
 
 /** What an authorization server's failure means for a request. */
 export const onError = () =>
-  z
-    .enum(["unavailable", "deny"])
-    .default("unavailable")
-    .describe("Response if the server cannot decide: 503, or 403 (deny)");
+  oneOf(["unavailable", "deny"], "unavailable").describe(
+    "Response if the server cannot decide: 503, or 403 (deny)",
+  );
 
 /** How a field uses its path: as a prefix to match, as the only path to match, or as plain text. */
 export type PathUse = "prefix" | "exact" | "plain";
@@ -372,6 +374,20 @@ function spellingProblem(path: string): SyntaxProblem | undefined {
     message: "must be a plain path: no //, no dot segments, no query, no unnecessary encoding",
     hint: matched === undefined ? undefined : `did you mean ${matched}?`,
   };
+}
+
+/** A mapping with these keys alone. */
+export function mapping<Shape extends z.ZodRawShape>(about: string, shape: Shape) {
+  return z.strictObject(shape).describe(about);
+}
+
+/** A key that may be left out, and then means nothing or what `about` says. */
+export function optional<Type extends z.ZodType>(about: string, type: Type) {
+  return type.exactOptional().describe(about);
+}
+
+export function optionalMapping<Shape extends z.ZodRawShape>(about: string, shape: Shape) {
+  return optional(about, z.strictObject(shape));
 }
 
 /** A mapping that may be left out as a whole. The compiler refuses a shape with a key that may not. */

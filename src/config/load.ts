@@ -8,7 +8,6 @@ import {
   type PositionedYaml,
   type YamlPath,
 } from "../lib/files/positioned-yaml.ts";
-import type { Configuration } from "./configuration.ts";
 import { validate } from "./validate.ts";
 import { interpolate } from "./interpolation.ts";
 import { type FileContent, readFailure, readRegularFileSync } from "../lib/files/regular-file.ts";
@@ -153,11 +152,6 @@ function dottedPaths(known: KnownKeys): string[] {
   });
 }
 
-/** @returns a copy of the value with the overlays applied. */
-function withOverlays(value: unknown, overlays: readonly Overlay[]): unknown {
-  return overlays.reduce((whole, overlay) => replacedAt(whole, overlay.path, overlay.value), value);
-}
-
 export interface ConfigurationSources {
   readonly file: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -165,17 +159,7 @@ export interface ConfigurationSources {
   readonly overrides: Readonly<Record<string, string>>;
 }
 
-export interface LoadedConfiguration {
-  readonly configuration: Configuration;
-  /** The files that it was read from, including those of every `${file:…}`, with their fingerprints. */
-  readonly files: ReadonlyMap<string, string>;
-  /** Adds the position in the file to a problem that is found later. */
-  problem(problem: PathProblem): ConfigProblem;
-  /** The merged value of all sources in the syntax of the file, without defaults. */
-  readonly written: unknown;
-  /** Returns the source of the value at a path, or undefined if none is written. */
-  sourceOf(path: YamlPath): ValueSource | undefined;
-}
+export type LoadedConfiguration = ReturnType<typeof loadConfiguration>;
 
 interface ValueSource {
   /** `flag server.listen`, `environment variable SALLYPORT_…`, or file and line. */
@@ -194,7 +178,7 @@ interface ValueSource {
 export function loadConfiguration(
   sources: ConfigurationSources,
   read: (path: string) => FileContent = readRegularFileSync,
-): LoadedConfiguration {
+) {
   const { file, env, overrides } = sources;
   const context = { env, directory: dirname(resolve(file)), read };
   const text = readText(file, read);
@@ -206,7 +190,10 @@ export function loadConfiguration(
   const fromFlags = flagOverlays(overrides, yaml.value);
   const overlays = [...fromEnvironment.overlays, ...fromFlags.overlays];
   // References are resolved last, because overlays may replace some that cannot be resolved.
-  const raw = withOverlays(yaml.value, overlays);
+  const raw = overlays.reduce<unknown>(
+    (whole, { path, value }) => replacedAt(whole, path, value),
+    yaml.value,
+  );
   const interpolated = interpolate(raw, context);
   const written = interpolated.value;
   const texts = [...interpolated.whole, ...overlays.map(({ path }) => path)];
@@ -229,13 +216,15 @@ export function loadConfiguration(
   if (validation.configuration === undefined || problems.length > 0) {
     throw new ConfigError(problems.toSorted(byPlace));
   }
-  const { configuration } = validation;
-  const files = new Map([[file, text.print], ...interpolated.files]);
   return {
-    configuration,
-    files,
+    configuration: validation.configuration,
+    /** The files that it was read from, including those of every `${file:…}`, with their fingerprints. */
+    files: new Map([[file, text.print], ...interpolated.files]),
+    /** Adds the position in the file to a problem that is found later. */
     problem,
+    /** The merged value of all sources in the syntax of the file, without defaults. */
     written,
+    /** Returns the source of the value at a path, or undefined if none is written. */
     sourceOf: valueSources(file, yaml, overlays, raw),
   };
 }

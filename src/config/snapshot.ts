@@ -133,11 +133,7 @@ export class SnapshotFiles {
   /** Returns the content of a file as text. @throws ConfigError if it could not be read. */
   readonly text = (path: string): string => this.content(path).text;
 
-  /**
-   * Returns the content of the files of a directory.
-   *
-   * @throws ConfigError if it could not be read.
-   */
+  /** Returns the content of the files of a directory. @throws ConfigError if it could not be read. */
   directory(path: string): KeyFiles {
     return contentOf(this.#directories.get(path), path);
   }
@@ -157,11 +153,7 @@ export class SnapshotFiles {
     );
   }
 
-  /**
-   * Reads a file synchronously, unless it has been read already.
-   *
-   * @throws the errors of `readRegularFileSync`.
-   */
+  /** Reads a file synchronously, unless it has been read already. @throws the errors of `readRegularFileSync`. */
   readNow(path: string): FileContent {
     let reading = this.#files.get(path);
     if (reading === undefined) {

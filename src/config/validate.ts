@@ -25,10 +25,6 @@ function knownKeysAt(path: YamlPath): readonly string[] {
   return known?.names ?? [];
 }
 
-export type Validation =
-  | { readonly configuration: Configuration; readonly problems: readonly [] }
-  | { readonly configuration: undefined; readonly problems: readonly PathProblem[] };
-
 /**
  * Validates a configuration against the schema, and checks the rules that involve several keys.
  *
@@ -39,7 +35,10 @@ export function validate(
   written: unknown,
   texts: readonly YamlPath[],
   context: Pick<InterpolationContext, "directory" | "env">,
-): Validation {
+): {
+  readonly configuration: Configuration | undefined;
+  readonly problems: readonly PathProblem[];
+} {
   const parse = (value: unknown) =>
     withPathsFrom(context.directory, () =>
       configurationSchema().safeParse(value, { error: issueMessage }),

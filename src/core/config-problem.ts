@@ -54,6 +54,6 @@ export function describeProblem(problem: ConfigProblem): string {
 }
 
 /** `file:line:column`, as far as they are known. */
-function placeOf({ file, line, column }: ConfigProblem): string {
+export function placeOf({ file, line, column }: ConfigProblem): string {
   return [file, line, column].filter((part) => part !== undefined).join(":");
 }

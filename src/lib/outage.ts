@@ -8,12 +8,6 @@ const REMIND_MS = 600_000;
  */
 const QUIET_MS = 10_000;
 
-/** The failures since the last success. */
-export interface OutageSoFar {
-  readonly attempts: number;
-  readonly seconds: number;
-}
-
 /**
  * Tracks the consecutive failures of one server or file, and decides when to log them: when they begin, every ten
  * minutes, and when they end.
@@ -42,7 +36,7 @@ export class Outage {
   }
 
   /** Counts a failure. @returns the outage if it is to be logged now. */
-  failed(): OutageSoFar | undefined {
+  failed() {
     const now = this.#clock.monotonic();
     if (this.#failures === 0) {
       this.#since = now;
@@ -56,7 +50,7 @@ export class Outage {
   }
 
   /** Notes a success. @returns the outage that it ends, if the log has it. */
-  succeeded(): OutageSoFar | undefined {
+  succeeded() {
     const ended = this.#logged ? this.#soFar(this.#clock.monotonic()) : undefined;
     this.#failures = 0;
     this.#began = undefined;
@@ -64,7 +58,8 @@ export class Outage {
     return ended;
   }
 
-  #soFar(now: number): OutageSoFar {
+  /** The failures since the last success. */
+  #soFar(now: number): { readonly attempts: number; readonly seconds: number } {
     return { attempts: this.#failures, seconds: Math.round((now - this.#since) / 1000) };
   }
 }

@@ -37,10 +37,7 @@ export class NetworkRule implements NetworkLists {
   }
 }
 
-/**
- * Whether some client may be admitted by `one` and refused by `other`. False only if both have equal lists, or
- * `other` has none.
- */
+/** Whether some client may be admitted by `one` and refused by `other`: not if their lists are equal, or `other` has none. */
 function mayAdmitMore(one: NetworkLists | undefined, other: NetworkLists | undefined): boolean {
   const words = (rule: NetworkLists | undefined): string =>
     JSON.stringify([rule?.allow?.toSorted(), rule?.deny?.toSorted()]);
@@ -145,50 +142,48 @@ function valuesOf(value: ClaimScalar | readonly ClaimScalar[] | undefined): read
   return typeof value === "object" ? value : [value];
 }
 
-/** Returns what a route requires, in the order of `KINDS`. @throws if a key has no row. */
-function requiredBy(require: Requirements): Requirement[] {
-  // Such a requirement would otherwise never be enforced.
-  const unknown = Object.keys(require).find((key) => !Object.hasOwn(KINDS, key));
-  if (unknown !== undefined) throw new Error(`There is no requirement of the kind ${unknown}`);
-  return Object.values(KINDS).flatMap((kind) => kind(require) ?? []);
-}
-
-function demandsOf(require: Requirements): readonly Demand[] {
-  return requiredBy(require).flatMap(({ demands }) => demands);
-}
-
+/** All requirements of a route together. */
 interface Compiled {
+  /** In the order of `KINDS`. */
   readonly demands: readonly Demand[];
+  /** The claims that the identity of a caller must contain, so that they can be checked. */
+  readonly needs: NeededClaims;
+  /** The scopes in the form for a challenge (RFC 6750 §3); undefined if there are none. */
   readonly challenge: string | undefined;
 }
 
-/** The requirements of each route, compiled once, since every request is checked against them. */
+/** Compiled once, since every request is checked against them. */
 const compiled = new WeakMap<Requirements, Compiled>();
 
 /** Prepares the requirements of a route. @throws if one of them is of an unknown kind. */
 export function compileRequirements(require: Requirements): Compiled {
   const known = compiled.get(require);
   if (known !== undefined) return known;
-  const scopes = new Set(requiredBy(require).flatMap(({ challenge = [] }) => challenge));
-  const challenge = scopes.size === 0 ? undefined : [...scopes].join(" ");
-  const made = { demands: demandsOf(require), challenge };
+  // Such a requirement would otherwise never be enforced.
+  const unknown = Object.keys(require).find((key) => !Object.hasOwn(KINDS, key));
+  if (unknown !== undefined) throw new Error(`There is no requirement of the kind ${unknown}`);
+  const all = Object.values(KINDS).flatMap((kind) => kind(require) ?? []);
+  const scopes = new Set(all.flatMap(({ challenge = [] }) => challenge));
+  const made = {
+    demands: all.flatMap(({ demands }) => demands),
+    needs: {
+      scopes: all.some(({ needs }) => needs?.scopes === true),
+      names: all.flatMap(({ needs }) => needs?.names ?? []),
+    },
+    challenge: scopes.size === 0 ? undefined : [...scopes].join(" "),
+  };
   compiled.set(require, made);
   return made;
 }
 
-/** Returns the claims that the identity of a caller must contain, so that these requirements can be checked. */
-export function claimsNeededBy(require: Requirements): NeededClaims {
-  const needs = requiredBy(require).map((required) => required.needs ?? {});
-  return {
-    scopes: needs.some(({ scopes = false }) => scopes),
-    names: needs.flatMap(({ names = [] }) => names),
-  };
+function challengeOf(require: Requirements): string | undefined {
+  return compileRequirements(require).challenge;
 }
 
 /** Whether a caller meets all requirements. */
 export function meets(caller: IdentityClaims, require: Requirements): boolean {
-  const { demands } = compileRequirements(require);
-  for (const demand of demands) if (!isMet(demand, caller)) return false;
+  for (const demand of compileRequirements(require).demands)
+    if (!isMet(demand, caller)) return false;
   return true;
 }
 
@@ -199,16 +194,11 @@ function isMet({ how, names, held }: Demand, caller: IdentityClaims): boolean {
     : names.every((name) => has.includes(name));
 }
 
-/** Returns the scopes that a route requires, in the form for a challenge (RFC 6750 §3); undefined if there are none. */
-export function challengedScopes(require: Requirements): string | undefined {
-  return compileRequirements(require).challenge;
-}
-
 /** Whether some caller meets `one` but not `other`. */
 export function isWeakerRequirement(one: Requirements, other: Requirements): boolean {
-  const lists = demandsOf(one).flatMap(listsOf);
-  return demandsOf(other)
-    .flatMap(listsOf)
+  const lists = compileRequirements(one).demands.flatMap(listsOf);
+  return compileRequirements(other)
+    .demands.flatMap(listsOf)
     .some((avoided) =>
       // If each list of `one` of the same kind has a name that is missing from this list of `other`, a caller with
       // these names meets `one` and fails `other`.
@@ -225,7 +215,7 @@ function listsOf({ how, what, names }: Demand): Pick<Demand, "what" | "names">[]
 
 /** Describes each demand: `one group of sales,admin`. */
 export function requirementWords(require: Requirements): string[] {
-  return demandsOf(require).map(
+  return compileRequirements(require).demands.map(
     ({ how, what, names }) => `${how} ${what} of ${names.map(wordOf).join(",")}`,
   );
 }
@@ -242,20 +232,15 @@ export function explainRequirements(
   require: Requirements,
   caller: IdentityClaims | undefined,
 ): ExplainedRequirement[] {
-  return demandsOf(require).map((demand) => ({
-    how: demand.how,
-    what: demand.what,
-    names: demand.names,
+  return compileRequirements(require).demands.map((demand) => ({
+    ...demand,
     held: caller === undefined ? [] : demand.held(caller),
     met: caller !== undefined && isMet(demand, caller),
   }));
 }
 
 /** Renders one requirement and the names that the caller has: `one group of sales, admin` and `sales`. */
-export function requirementLine({ how, what, names, held }: ExplainedRequirement): {
-  readonly required: string;
-  readonly held: string;
-} {
+export function requirementLine({ how, what, names, held }: ExplainedRequirement) {
   return {
     required: `${how} ${what} of ${names.map(wordOf).join(", ")}`,
     held: held.map(wordOf).join(", ") || "none",
@@ -284,10 +269,10 @@ export function authorize(
   const { require, authorizer } = route;
   // Another token would do: this is not about what the caller may.
   if (require?.proof === true && identity.bound === undefined) {
-    throw new GateError("invalid_token", { reason: "unbound", scope: challengedScopes(require) });
+    throw new GateError("invalid_token", { reason: "unbound", scope: challengeOf(require) });
   }
   if (require !== undefined && !meets(identity, require)) {
-    throw new GateError("forbidden", { scope: challengedScopes(require) });
+    throw new GateError("forbidden", { scope: challengeOf(require) });
   }
   return authorizer === undefined
     ? mintPermit(request, route, identity)
@@ -346,10 +331,7 @@ export function isWeaker(one: AccessPolicy, other: AccessPolicy): boolean {
   );
 }
 
-/**
- * Describes a policy: `public`, `token`, `token (optional)`, or `token in the cookie session and one group of
- * sales,admin`.
- */
+/** Describes a policy: `public`, `token (optional)`, `token in the cookie session and one group of sales,admin`. */
 export function accessPolicyWords(policy: AccessPolicy): string {
   const { auth, require = {}, mode, networks, tokenFrom, authorize } = policy;
   const consent = authorize === undefined ? [] : [`the approval of ${authorize}`];

@@ -62,25 +62,19 @@ export function canonicalPaths(spelling: PathSpelling): Automaton {
   return automaton;
 }
 
-/** The operations that the configuration rules need from a regular expression. */
-export interface ComparableExpression {
-  /** Whether it matches a path of this spelling. */
-  matchesSome(spelling: PathSpelling): boolean;
-  /** Whether all paths that it matches are at or below a prefix. */
-  isWithin(prefix: string): boolean;
-}
-
 /** @returns undefined if the expression is invalid, or if its paths do not share the prefix `/`. */
-export function comparableExpression(text: string): ComparableExpression | undefined {
+export function comparableExpression(text: string) {
   try {
     const { automaton, beginning } = new PathExpression(text);
     if (!beginning.startsWith("/")) return undefined;
     return {
-      matchesSome: (spelling) => {
+      /** Whether it matches a path of this spelling. */
+      matchesSome(spelling: PathSpelling): boolean {
         const both = [automaton, canonicalPaths(spelling)];
         return commonText(both, { needed: [0, 1], wanted: () => true }) !== undefined;
       },
-      isWithin: (prefix) => {
+      /** Whether all paths that it matches are at or below a prefix. */
+      isWithin(prefix: string): boolean {
         const outside = { needed: [0], wanted: ([, isBelow]: readonly boolean[]) => !isBelow };
         return commonText([automaton, automatonOf({ prefix })], outside) === undefined;
       },

@@ -132,8 +132,7 @@ function pathMatcher(route: Route): (path: string) => boolean {
   return (path) => path === prefix || path.startsWith(inside);
 }
 
-/** `*.example.com` matches exactly one label before `.example.com`. */
-/** Returns a test for names of hosts. @param hosts names, and `*.` with a domain for one more label. */
+/** Returns a test for names of hosts. @param hosts names, and `*.` with a domain for exactly one more label. */
 export function hostMatcher(hosts: readonly string[]): (host: string) => boolean {
   const exact = new Set(hosts.filter((host) => !host.startsWith("*.")));
   const suffixes = new Set(hosts.filter((host) => host.startsWith("*.")).map((h) => h.slice(1)));

@@ -5,9 +5,7 @@ import { commonText } from "../lib/automaton/automaton.ts";
 import { ExpressionError } from "../lib/automaton/expression.ts";
 import { automatonOf, canonicalPaths, mayOverlap } from "./path-automata.ts";
 
-/**
- * A warning that a request, similar to those of a protected route, matches a route that admits callers without a token.
- */
+/** A request similar to those of a protected route matches one that admits callers without a token. */
 interface RouteWarning {
   /** The protected route. */
   readonly route: string;

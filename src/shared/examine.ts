@@ -1,6 +1,6 @@
 import { GREET } from "./state-feed.ts";
 import { locate, type StatePlace } from "./state-server.ts";
-import { DEADLINE_MS, StateConnection, StateUnavailable } from "./state-connection.ts";
+import { DEADLINE_MS, StateConnection, whyUnavailable } from "./state-connection.ts";
 import { keysFor } from "./wire.ts";
 
 /** The report of `doctor` about a state server. */
@@ -40,7 +40,7 @@ export async function examineStateServer(
     const found = server === place.server ? {} : { address };
     return { answerMs, ...found, ...about(String(said)) };
   } catch (error) {
-    return { problem: error instanceof StateUnavailable ? error.message : "an error of our own" };
+    return { problem: whyUnavailable(error) };
   } finally {
     connection?.close();
   }

@@ -47,7 +47,8 @@ type Publish = (commands: StateConnection) => Promise<unknown>;
 
 interface Waiting {
   readonly revocation: Revocation;
-  readonly stored: () => void;
+  /** @param isStored false if it was dropped, since too many wait. */
+  readonly settle: (isStored: boolean) => void;
 }
 
 /**
@@ -81,18 +82,16 @@ export class Outbox {
     this.#attempts.push(writeAttempt(end));
   }
 
-  /** Resolves to true when the server has stored all of them. */
-  async addRevocations(revocations: readonly Revocation[]): Promise<true> {
+  /** Resolves to true when the server has stored all of them; to false when one was dropped, since too many wait. */
+  async addRevocations(revocations: readonly Revocation[]): Promise<boolean> {
     const stored = revocations.map((revocation) => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#revocations.push({ revocation, stored: resolve });
+      const { promise, resolve } = Promise.withResolvers<boolean>();
+      this.#revocations.push({ revocation, settle: resolve });
       return promise;
     });
-    if (this.#revocations.length > MOST_REVOCATIONS) {
-      this.#revocations = this.#revocations.slice(-MOST_REVOCATIONS);
-    }
-    await Promise.all(stored);
-    return true;
+    const surplus = Math.max(0, this.#revocations.length - MOST_REVOCATIONS);
+    for (const { settle } of this.#revocations.splice(0, surplus)) settle(false);
+    return (await Promise.all(stored)).every(Boolean);
   }
 
   /** Sends everything in batches, and stops at the first batch that fails. Never rejects. */
@@ -123,7 +122,7 @@ export class Outbox {
       this.#revocations.unshift(...some);
       throw error;
     }
-    callEach(some, ({ stored }) => stored());
+    callEach(some, ({ settle }) => settle(true));
   }
 
   async #sendAttempts(through: (publish: Publish) => Promise<unknown>): Promise<void> {

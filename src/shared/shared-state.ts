@@ -15,7 +15,13 @@ import type { Clock } from "../lib/clock.ts";
 import { type KnownRevocations, type SharedListeners, StateFeed, textsOf } from "./state-feed.ts";
 import { Outbox } from "./outbox.ts";
 import { locate, type StatePlace, type StateServer } from "./state-server.ts";
-import { DEADLINE_MS, script, StateConnection, StateUnavailable } from "./state-connection.ts";
+import {
+  DEADLINE_MS,
+  script,
+  StateConnection,
+  StateUnavailable,
+  whyUnavailable,
+} from "./state-connection.ts";
 import { keysFor, type StateKeys } from "./wire.ts";
 import { Outage } from "../lib/outage.ts";
 
@@ -106,7 +112,6 @@ export class SharedState {
   readonly #outage: Outage;
   readonly #outbox: Outbox;
   readonly #closing = new AbortController();
-  readonly #feed: StateFeed;
   /** The mark of this replica's own counts. */
   readonly #own = randomBytes(9).toString("base64url");
   /** Defined while the server can be used. */
@@ -124,17 +129,6 @@ export class SharedState {
     this.#secret = Buffer.from(hash("sha256", `sallyport\0${prefix}\0${password}`, "hex"), "hex");
     this.#outage = new Outage(options.clock);
     this.#outbox = new Outbox(this.#keys, this.#own);
-    this.#feed = new StateFeed({
-      own: this.#own,
-      keys: this.#keys,
-      clock: options.clock,
-      measured: (operation, ask) => this.#measured(operation, ask),
-      missing: (revocations) => {
-        const stored = this.#outbox.addRevocations(revocations);
-        this.#flush();
-        return stored;
-      },
-    });
   }
 
   get up(): boolean {
@@ -156,9 +150,21 @@ export class SharedState {
    * second.
    */
   async begin(listeners: SharedListeners, known: KnownRevocations): Promise<void> {
-    this.#feed.begin(listeners, known);
+    const feed = new StateFeed({
+      listeners,
+      known,
+      own: this.#own,
+      keys: this.#keys,
+      clock: this.#options.clock,
+      measured: (operation, ask) => this.#measured(operation, ask),
+      missing: (revocations) => {
+        const stored = this.#outbox.addRevocations(revocations);
+        this.#flush();
+        return stored;
+      },
+    });
     const first = Promise.withResolvers<void>();
-    this.#running = this.#run(first.resolve);
+    this.#running = this.#run(feed, first.resolve);
     await withTimeout(first.promise, START_MS, undefined);
   }
 
@@ -258,19 +264,19 @@ export class SharedState {
     });
   }
 
-  async #run(caughtUp: () => void): Promise<void> {
+  async #run(feed: StateFeed, caughtUp: () => void): Promise<void> {
     const { signal } = this.#closing;
     const { log } = this.#options;
     let waitMs = FIRST_WAIT_MS;
     while (!signal.aborted) {
       this.#failure = undefined;
-      await this.#session(() => {
+      await this.#session(feed, () => {
         waitMs = FIRST_WAIT_MS;
         caughtUp();
       }).catch((error: unknown) => (this.#failure ??= error));
       if (signal.aborted) return;
       if (this.#outage.failed() !== undefined) {
-        const reason = messageOf(this.#failure);
+        const reason = whyUnavailable(this.#failure);
         log.warn("the state server cannot be used, each replica counts for itself", { reason });
       }
       // All replicas lose the server at the same time, and must not come back at the same time.
@@ -281,7 +287,7 @@ export class SharedState {
   }
 
   /** Runs one session with the server. Rejects with the reason when the connection ends. */
-  async #session(begun: () => void): Promise<void> {
+  async #session(feed: StateFeed, begun: () => void): Promise<void> {
     using open = new DisposableStack();
     const { place, log } = this.#options;
     const server = await this.#measured("connect", () =>
@@ -302,7 +308,7 @@ export class SharedState {
     open.defer(() => this.#closing.signal.removeEventListener("abort", end));
     const before = this.#server;
     const { host, port } = before ?? server;
-    await this.#feed.catchUp(commands, host !== server.host || port !== server.port);
+    await feed.catchUp(commands, host !== server.host || port !== server.port);
     this.#server = server;
     this.#commands = commands;
     open.defer(() => (this.#commands = undefined));
@@ -313,7 +319,7 @@ export class SharedState {
     }
     begun();
     this.#flush();
-    await this.#feed.follow(commands, reading, this.#closing.signal);
+    await feed.follow(commands, reading, this.#closing.signal);
   }
 
   /** Measures a question. The first failure of a session is the cause of its end; later ones are consequences. */
@@ -339,8 +345,4 @@ export class SharedState {
       throw error;
     }
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof StateUnavailable ? error.message : "an error of our own";
 }

@@ -9,6 +9,11 @@ import type { StateServer } from "./state-server.ts";
 /** The state server cannot be used. */
 export class StateUnavailable extends RemoteError {}
 
+/** Why the state server cannot be used, in words for an operator. */
+export function whyUnavailable(error: unknown): string {
+  return error instanceof StateUnavailable ? error.message : "an error of our own";
+}
+
 /**
  * A server that does not answer within this time is considered hung, in milliseconds. No request waits this long: see
  * `shared.timeout`.
@@ -23,15 +28,10 @@ const TIMED_OUT = Symbol("timed out");
 const ERROR_WORD = /^[A-Z]{2,20}\b/;
 
 /**
- * A Lua script that the server runs atomically. All keys that scripts write expire, except the two marks by which
+ * Prepares a Lua script that the server runs atomically. All keys that scripts write expire, except the two marks by which
  * replicas notice that the server was emptied and whether it has been refilled since.
  */
-export interface Script {
-  readonly lua: string;
-  readonly sha1: string;
-}
-
-export function script(lua: string): Script {
+export function script(lua: string) {
   return { lua, sha1: hash("sha1", lua, "hex") };
 }
 
@@ -90,10 +90,6 @@ export class StateConnection {
     return connection;
   }
 
-  get closed(): boolean {
-    return this.#redis.status === "end" || this.#redis.status === "close";
-  }
-
   /** Calls the listener once when either side has closed the connection. */
   onClose(listener: () => void): void {
     this.#redis.once("end", listener);
@@ -111,7 +107,7 @@ export class StateConnection {
 
   /** Runs a script, which the server caches by its hash. @throws StateUnavailable as `call` does. */
   async run(
-    { lua, sha1 }: Script,
+    { lua, sha1 }: ReturnType<typeof script>,
     keys: readonly string[],
     args: readonly string[],
   ): Promise<unknown> {

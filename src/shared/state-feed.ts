@@ -80,6 +80,8 @@ function notUnderstood(): StateUnavailable {
 export type KnownRevocations = () => readonly Revocation[];
 
 interface StateFeedOptions {
+  readonly listeners: SharedListeners;
+  readonly known: KnownRevocations;
   readonly keys: StateKeys;
   /** The mark of this replica's own events. */
   readonly own: string;
@@ -89,8 +91,8 @@ interface StateFeedOptions {
     operation: SharedOperation | "wait",
     ask: () => Promise<Answer>,
   ) => Promise<Answer>;
-  /** Sends the server the revocations that it lacks. Resolves when they are stored. */
-  readonly missing: (revocations: readonly Revocation[]) => Promise<unknown>;
+  /** Sends the server the revocations that it lacks. Resolves to whether all are stored. */
+  readonly missing: (revocations: readonly Revocation[]) => Promise<boolean>;
 }
 
 /**
@@ -133,20 +135,12 @@ const MOST_PAGES = 100;
 /** Receives the events of other replicas: each event once, in order, across lost connections. */
 export class StateFeed {
   readonly #options: StateFeedOptions;
-  #listeners: SharedListeners = { attemptEnded: () => undefined, revoked: () => undefined };
-  #known: KnownRevocations = () => [];
   /** The id of the last event that was read. */
   #after = FIRST_ID;
   #mark: string | undefined;
 
   constructor(options: StateFeedOptions) {
     this.#options = options;
-  }
-
-  /** Sets the receivers of the events. */
-  begin(listeners: SharedListeners, known: KnownRevocations): void {
-    this.#listeners = listeners;
-    this.#known = known;
   }
 
   /**
@@ -194,7 +188,7 @@ export class StateFeed {
 
   /** Merges the revocations of the server and of this replica, if either may have missed some. */
   async #greet(commands: StateConnection, cutOff: boolean): Promise<void> {
-    const { keys, measured } = this.#options;
+    const { keys, measured, listeners } = this.#options;
     const { probe, mark, events, revocations, filled } = keys;
     const candidate = randomBytes(9).toString("base64url");
     const greet = () =>
@@ -204,13 +198,12 @@ export class StateFeed {
     // If the server was emptied, its stream contains everything published since.
     const missed = cutOff && !emptied && (first === "" || isAfter(first, this.#after));
     if (!emptied && !missed) return;
-    const known = this.#known();
+    const known = this.#options.known();
     const isFilled = told === found || known.length === 0;
     const fills = !isFilled && (await this.#mayFill(commands));
     if (fills || missed || this.#mark === undefined || known.length > KEPT_EVENTS) {
-      const { revoked } = this.#listeners;
-      const missing = await missingRevocations(commands, revocations, known, revoked);
-      if (fills) this.#fill(commands, missing, found);
+      const missing = await missingRevocations(commands, revocations, known, listeners.revoked);
+      if (fills) void this.#fill(commands, missing, found);
     }
     // Otherwise the next round checks again, since the replica that refills it may fail.
     if (isFilled || fills) this.#mark = found;
@@ -221,15 +214,15 @@ export class StateFeed {
    * predecessor accepted last.
    */
   async #rejoin(commands: StateConnection): Promise<void> {
-    const { keys, measured, missing } = this.#options;
+    const { keys, measured, missing, known, listeners } = this.#options;
     const newest = await measured("read", () =>
       commands.call("XREVRANGE", keys.events, "+", "-", "COUNT", "1"),
     );
     const [last] = listOf(newest);
     const id = last === undefined ? FIRST_ID : String(listOf(last)[0]);
     if (isAfter(this.#after, id)) this.#after = id;
-    const { revoked } = this.#listeners;
-    const lacking = await missingRevocations(commands, keys.revocations, this.#known(), revoked);
+    const { revoked } = listeners;
+    const lacking = await missingRevocations(commands, keys.revocations, known(), revoked);
     if (lacking.length > 0) void missing(lacking);
   }
 
@@ -242,12 +235,17 @@ export class StateFeed {
     return (await commands.call("SET", this.#options.keys.filling, ...claim)) !== null;
   }
 
-  #fill(commands: StateConnection, missing: readonly Revocation[], mark: string): void {
-    this.#options
-      .missing(missing)
-      .then(() => commands.call("SET", this.#options.keys.filled, mark))
-      // If that fails, a replica tries again once the claim has expired.
-      .catch(() => (this.#mark = ""));
+  async #fill(
+    commands: StateConnection,
+    missing: readonly Revocation[],
+    mark: string,
+  ): Promise<void> {
+    const { keys, missing: send } = this.#options;
+    const filled = send(missing).then(
+      (stored) => stored && commands.call("SET", keys.filled, mark),
+    );
+    // A replica tries again once the claim has expired.
+    if (!(await filled.catch(() => false))) this.#mark = "";
   }
 
   /**
@@ -257,7 +255,7 @@ export class StateFeed {
    * @throws StateUnavailable for anything but events.
    */
   #deliver(entries: unknown, nowMs: number | undefined): void {
-    const { attemptEnded, revoked } = this.#listeners;
+    const { attemptEnded, revoked } = this.#options.listeners;
     let last = this.#after;
     const revocations: Revocation[] = [];
     for (const entry of listOf(entries)) {

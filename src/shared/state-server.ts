@@ -125,10 +125,7 @@ export const SENTINEL_PORT = 26_379;
  */
 export function stateServerAt(
   url: string,
-  options: {
-    readonly password?: string | undefined;
-    readonly authorities?: string | undefined;
-  } = {},
+  options: Pick<StateServer, "password" | "authorities"> = {},
   usualPort = USUAL_PORT,
 ): StateServer {
   const { protocol, hostname, port, username, password, pathname } = new URL(url);

@@ -1,7 +1,4 @@
-import httpProxy from "http-proxy-3";
-import type { BufferedBytes } from "../server/listener/connection-ledger.ts";
 import type { OpenWebSocket } from "./websocket/open-websocket.ts";
-import type { ClientReading } from "../server/listener/reading/fair-reading.ts";
 import type { Transfer } from "../core/request/transfer.ts";
 import { GateError } from "../core/request/errors.ts";
 import type { Assertions } from "../tokens/assertion/assertions.ts";
@@ -10,39 +7,21 @@ import type {
   OutgoingResponse,
   UpgradeRequest,
 } from "../core/request/http-message.ts";
-import type { Observer } from "../core/observer.ts";
 import type { Permit } from "../core/request/permit.ts";
 import type { Tracing } from "../observe/tracing/opentelemetry.ts";
-import type { Clock } from "../lib/clock.ts";
 import { withinDeadline } from "./grpc/deadline.ts";
 import { Exchange } from "./http/exchange.ts";
-import {
-  createOutgoingHeaders,
-  type HeaderSettings,
-  tracedHeaders,
-} from "./headers/outgoing-headers.ts";
+import { createOutgoingHeaders, type HeaderSettings } from "./headers/outgoing-headers.ts";
 import type { ForwardingSettings } from "./http/dispatch.ts";
 import { Mirrors } from "./mirror/mirrors.ts";
 import type { Upstream } from "./pool/upstreams.ts";
 import { WebSockets } from "./websocket/websocket.ts";
 
-export interface ForwarderOptions extends HeaderSettings {
+interface ForwarderOptions extends HeaderSettings, Omit<ForwardingSettings, "outgoing"> {
   /** The upstreams by name. The caller closes them. */
   readonly upstreams: ReadonlyMap<string, Upstream>;
   /** What signs assertions, if they are configured. */
   readonly assertions?: Assertions | undefined;
-  readonly buffered: BufferedBytes;
-  readonly reading: ClientReading;
-  readonly clock: Clock;
-  readonly observer: Pick<
-    Observer,
-    | "upstreamAnswered"
-    | "upstreamFailed"
-    | "upstreamRetried"
-    | "requestMirrored"
-    | "webSocketOpened"
-    | "webSocketClosed"
-  >;
   /** Undefined if tracing is off. */
   readonly tracing?: Pick<Tracing, "dispatched"> | undefined;
 }
@@ -56,19 +35,15 @@ export interface ForwarderOptions extends HeaderSettings {
 export class Forwarder {
   readonly #upstreams: ReadonlyMap<string, Upstream>;
   readonly #settings: ForwardingSettings;
-  readonly #webSockets: WebSockets;
+  readonly #webSockets = new WebSockets();
   readonly #mirrors: Mirrors;
 
   constructor(options: ForwarderOptions) {
-    const { buffered, reading, clock, observer } = options;
-    const outgoing = tracedHeaders(
-      createOutgoingHeaders(options, options.assertions),
-      options.tracing,
-    );
+    const { buffered, reading, clock, observer, assertions, tracing } = options;
+    const outgoing = createOutgoingHeaders(options, assertions, tracing);
     this.#settings = { outgoing, buffered, reading, clock, observer };
     this.#upstreams = options.upstreams;
-    this.#mirrors = new Mirrors(options.upstreams, this.#settings, observer);
-    this.#webSockets = new WebSockets(httpProxy.createProxyServer(), this.#settings, observer);
+    this.#mirrors = new Mirrors(options.upstreams, this.#settings);
   }
 
   /**
@@ -111,19 +86,8 @@ export class Forwarder {
     });
   }
 
-  /** The number of open WebSockets. */
-  webSockets(): number {
-    return this.#webSockets.count;
-  }
-
-  /** The open WebSockets. */
-  openWebSockets(): Iterable<OpenWebSocket> {
-    return this.#webSockets.open();
-  }
-
-  /** Closes every WebSocket with status 1001, "going away" (RFC 6455 §7.4.1). */
-  closeWebSockets(): void {
-    this.#webSockets.sendGoingAway();
+  get openWebSockets(): Iterable<OpenWebSocket> {
+    return this.#webSockets.open;
   }
 
   #upstreamOf(permit: Permit, transfer: Transfer): Upstream {

@@ -2,12 +2,10 @@ import { GateError } from "../core/request/errors.ts";
 import { VERSION_FORM, type VersionSource } from "../core/version-source.ts";
 import type { Clock } from "../lib/clock.ts";
 import { sharedFor } from "../lib/async/single-flight.ts";
-import { isJsonObject, parseStrictJson } from "../lib/text/strict-json.ts";
-import type { ConnectionPool } from "./http/connection.ts";
+import { jsonObjectIn } from "../lib/text/strict-json.ts";
 import { sendQueryOnce } from "./http2/query.ts";
 import { openPool } from "./pool/open-pool.ts";
 import { firstOriginOf } from "./pool/target-list.ts";
-import type { TargetOrigin } from "./pool/target-origin.ts";
 import type { UpstreamOptions } from "./pool/upstreams.ts";
 
 /** How long a version is cached, in milliseconds. */
@@ -38,10 +36,15 @@ export function openBackendVersion(
   const query = sharedFor(CACHE_MS, clock, async () => {
     const limit = AbortSignal.any([closing.signal, AbortSignal.timeout(timeouts.response)]);
     const pool = openPool(origin, protocol, timeouts.connect);
-    const text = await textBy(pool, origin, path, limit);
-    const value: unknown = text === undefined ? undefined : parseStrictJson(text);
-    const version = isJsonObject(value) && Object.hasOwn(value, field) ? value[field] : undefined;
-    if (typeof version !== "string" || !VERSION_FORM.test(version)) throw malformed();
+    const headers = ["Host", origin.authority, "Accept", "application/json"];
+    const asked = { method: "GET", path, headers } as const;
+    const { status, body } = await sendQueryOnce(pool, asked, limit, MAX_BYTES + 1);
+    const isComplete = status === 200 && body.length <= MAX_BYTES;
+    const value = (isComplete && jsonObjectIn(body.toString())) || {};
+    const version = Object.hasOwn(value, field) ? value[field] : undefined;
+    if (typeof version !== "string" || !VERSION_FORM.test(version)) {
+      throw new GateError("version_unavailable", { reason: "version_malformed" });
+    }
     return version;
   });
 
@@ -51,8 +54,6 @@ export function openBackendVersion(
         return await query();
       } catch (error) {
         if (error instanceof GateError) throw error;
-        // The error is left out, since its message quotes the response.
-        if (error instanceof SyntaxError) throw malformed();
         throw new GateError("version_unavailable", { reason: "version_unreachable", cause: error });
       }
     },
@@ -61,22 +62,4 @@ export function openBackendVersion(
       closing.abort();
     },
   };
-}
-
-/** @returns undefined for another status than 200. */
-async function textBy(
-  pool: ConnectionPool,
-  origin: TargetOrigin,
-  path: string,
-  limit: AbortSignal,
-): Promise<string | undefined> {
-  const headers = ["Host", origin.authority, "Accept", "application/json"];
-  const query = { method: "GET", path, headers } as const;
-  const answer = await sendQueryOnce(pool, query, limit, MAX_BYTES + 1);
-  if (answer.body.length > MAX_BYTES) throw malformed();
-  return answer.status === 200 ? answer.body.toString("utf8") : undefined;
-}
-
-function malformed(): GateError {
-  return new GateError("version_unavailable", { reason: "version_malformed" });
 }

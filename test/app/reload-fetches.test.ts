@@ -40,7 +40,7 @@ async function start(jwksUrl: string) {
   const observer = createObserver({ metrics, recent, sink, clock, level: "error", access: "all" });
   const traffic = await startTraffic({
     buffered: openLedger({ configuration, observer, clock, log }),
-    ...{ configuration, ...gateFiles, version: "0.0.0", tls: undefined, port: 0 },
+    ...{ configuration, files: gateFiles, version: "0.0.0", tls: undefined, port: 0 },
     ...{ shared: false, clock, log },
     keys: new OwnKeys(await ephemeralKey({ algorithm: "ES256", log, clock }), clock),
     assertionKeys: new OwnKeys([], clock),
@@ -59,7 +59,7 @@ async function start(jwksUrl: string) {
   return {
     clock,
     loaded,
-    reload: () => traffic.prepare({ configuration, ...gateFiles, tls: undefined }),
+    reload: () => traffic.prepare({ configuration, files: gateFiles, tls: undefined }),
   };
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { HashingPool } from "../../src/credentials/hashing/hashing-pool.ts";
-import { storeKindOf, openUserStore } from "../../src/credentials/stores/store-kinds.ts";
+import { inspectStore, openUserStore } from "../../src/credentials/stores/store-kinds.ts";
 import type { StoreSettings } from "../../src/credentials/stores/store-kinds.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { recordedLog } from "../support/recorded-log.ts";
@@ -159,11 +159,9 @@ export function userStoreContract(kind: ContractKind): void {
   test("inspection accepts what can be opened and refuses what cannot", async () => {
     const source = await kind.source();
     await source.hold([ALICE, BOB]);
-    expect(await storeKindOf(source.settings).inspect(source.settings, contentOf)).toBe(
-      kind.counts ? 2 : undefined,
-    );
+    expect(await inspectStore(source.settings, contentOf)).toBe(kind.counts ? 2 : undefined);
     await source.fail();
-    const inspected = storeKindOf(source.settings).inspect(source.settings, contentOf);
+    const inspected = inspectStore(source.settings, contentOf);
     if (kind.inspects) await expect(inspected).rejects.toMatchObject({ name: "ConfigError" });
     else expect(await inspected).toBeUndefined();
   });

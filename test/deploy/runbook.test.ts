@@ -214,7 +214,10 @@ function sentences(text: string): string[] {
   const code = text
     .replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "")
     .replaceAll(
-      new RegExp(`(?:\\.describe|\\bsettings|KeyFormatError|\\blog\\.\\w+)\\(\\s*${LITERAL}`, "gs"),
+      new RegExp(
+        `(?:\\.describe|\\b(?:settings|mapping|optional|optionalMapping)|KeyFormatError|\\blog\\.\\w+)\\(\\s*${LITERAL}`,
+        "gs",
+      ),
       "",
     );
   return [...code.matchAll(/"((?:[^"\\\n]|\\.)*)"|`((?:[^`\\\n]|\\.)*)`/g)]

@@ -14,7 +14,7 @@ function found(routes: readonly Route[]): Bypass[] {
   const backendHosts = ({ hostHeader }: Route, host: string): string[] =>
     hostHeader === undefined ? [host] : [hostHeader === "target" ? "t.test" : hostHeader.fixed];
   const sameBackend = (one: string, other: string): boolean => one === other;
-  return findBypasses(routes, { rewrite, backendHosts, sameBackend });
+  return findBypasses(routes, { backendHosts, sameBackend });
 }
 
 const GROUPS = ["a", "b", "c"];

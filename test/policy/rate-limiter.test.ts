@@ -6,8 +6,7 @@ import { heapInUse } from "../support/heap.ts";
 /** Creates a limit with a clock that the test sets. */
 function limit(requests: number, withinMs: number, burst: number) {
   let now = 1_000_000;
-  const made = new RateLimit(
-    { by: "subject", requests, withinMs, burst },
+  const made = new RateLimit("orders", { by: "subject", requests, withinMs, burst }, () =>
     localArrivalTimes({ monotonic: () => now }),
   );
   return { take: (caller: string) => made.take(caller), pass: (ms: number) => (now += ms) };

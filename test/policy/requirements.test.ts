@@ -3,8 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { IdentityClaims } from "../../src/core/request/identity.ts";
 import {
   type Requirements,
-  challengedScopes,
-  claimsNeededBy,
+  compileRequirements,
   explainRequirements,
   isWeakerRequirement,
   meets,
@@ -20,7 +19,7 @@ interface Example {
   readonly met: Partial<IdentityClaims>;
   readonly challenge?: string;
   /** The parts of a token that the configuration must preserve. */
-  readonly needs?: Partial<ReturnType<typeof claimsNeededBy>>;
+  readonly needs?: Partial<ReturnType<typeof compileRequirements>["needs"]>;
 }
 
 const EXAMPLES = {
@@ -93,11 +92,11 @@ describe.each(Object.entries<Example>(EXAMPLES))("%s", (_kind, example) => {
   });
 
   test("are in the challenge if they are scopes", () => {
-    expect(challengedScopes(require)).toBe(challenge);
+    expect(compileRequirements(require).challenge).toBe(challenge);
   });
 
   test("name the claims they compare", () => {
-    expect(claimsNeededBy(require)).toEqual({ scopes: false, names: [], ...needs });
+    expect(compileRequirements(require).needs).toEqual({ scopes: false, names: [], ...needs });
   });
 });
 

@@ -18,8 +18,9 @@ export interface Spent {
 }
 
 const { shared, burst, takes }: SpendingThread = workerData;
-const times = attachSharedTimes(shared, timeOfAllThreads())("orders");
-const limit = new RateLimit({ by: "subject", requests: 1, withinMs: 86_400_000, burst }, times);
+const timesOf = attachSharedTimes(shared, timeOfAllThreads());
+const settings = { by: "subject", requests: 1, withinMs: 86_400_000, burst } as const;
+const limit = new RateLimit("orders", settings, timesOf);
 let allowed = 0;
 for (let taken = 0; taken < takes; taken += 1) if (limit.take("a").allowed) allowed += 1;
 parentPort?.postMessage({ allowed } satisfies Spent);

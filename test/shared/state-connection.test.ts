@@ -16,9 +16,11 @@ it("closes its own socket", async () => {
   await using server = await listening(createServer(resolve));
   const { connection, socket } = await opened(server.port, promise);
   socket.resume();
+  const ended = Promise.withResolvers<void>();
+  connection.onClose(ended.resolve);
   connection.close();
   await once(socket, "close");
-  await expect.poll(() => connection.closed).toBe(true);
+  await ended.promise;
 });
 
 it("closes a connection whose response is too large", async () => {
@@ -28,6 +30,8 @@ it("closes a connection whose response is too large", async () => {
   const length = 9 * 1024 ** 2;
   socket.on("error", () => undefined);
   socket.once("data", () => void socket.write(`$${length}\r\n${"x".repeat(length)}\r\n`));
+  const closed = Promise.withResolvers<void>();
+  connection.onClose(closed.resolve);
   await expect(connection.call("GET", "a")).rejects.toThrow(StateUnavailable);
-  expect(connection.closed).toBe(true);
+  await closed.promise;
 });

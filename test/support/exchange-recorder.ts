@@ -42,19 +42,19 @@ export function recorder(
     onBodySent: () => undefined,
     onRequestSent: () => undefined,
     onResponseStarted: () => undefined,
-    onResponseStart(_control, status, headers, statusMessage) {
+    onResponseStart(status, headers, statusMessage) {
       if (status < 200) exchange.interim.push(status);
       else Object.assign(exchange, { status, headers: { ...headers }, statusMessage });
     },
-    onResponseData(_control, chunk) {
+    onResponseData(chunk) {
       exchange.text += chunk.toString("latin1");
       onPart(exchange);
     },
-    onResponseEnd(_control, trailers) {
+    onResponseEnd(trailers) {
       exchange.trailers = { ...trailers };
       resolve();
     },
-    onResponseError(_control, error) {
+    onResponseError(error) {
       exchange.error = error;
       resolve();
     },

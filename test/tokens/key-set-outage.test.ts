@@ -17,7 +17,7 @@ function open(address: KeySetAddress, clock: Clock = setClock(), issuer = OTHER)
   let changes = 0;
   const trusted = {
     ...{ issuer, audience: "theirs", jwks: address, algorithms: ["RS256"] as const },
-    clockSkewMs: 0,
+    clockSkew: 0,
   };
   const changed = (): void => void (changes += 1);
   const context = { clock, log, changed, keepsCopies: true };

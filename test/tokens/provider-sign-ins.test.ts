@@ -13,8 +13,8 @@ test("a provider cannot fill the memory or the journal with ended sessions", asy
   const signIns = new ProviderSignIns({
     providers: [
       {
-        ...{ name: "company", issuer: provider.issuer, caFile: undefined, clientId: CLIENT_ID },
-        ...{ clientSecret: undefined, clientKey: undefined, scopes: ["openid"] },
+        ...{ name: "company", issuer: provider.issuer, clientId: CLIENT_ID },
+        ...{ clientKey: undefined, scopes: ["openid"] },
         ...{ claims: {}, needed: [], admits: () => true },
         check: {
           cached: () => undefined,

@@ -177,7 +177,7 @@ test("a token that is revoked while its keys are fetched is not let in", async (
     algorithms: ["RS256"] as const,
   };
   const { verifier } = verifierFor(await ownKeys(), {
-    trusted: [{ ...trusted, clockSkewMs: 0 }],
+    trusted: [{ ...trusted, clockSkew: 0 }],
     revocations,
   });
   const verdict = verifier.verify(await tokenOf(signer, { ...theirs, jti: "stolen" }));

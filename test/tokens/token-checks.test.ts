@@ -5,7 +5,7 @@ import {
   type TokenCheckName,
   tokenCheckOf,
   TOKEN_CHECKS,
-  type TokenCheckSettings,
+  type RemoteIssuer,
 } from "../../src/tokens/remote/token-check-kinds.ts";
 import { RemoteVerification } from "../../src/tokens/remote/remote-verification.ts";
 import { type Asked, type RemoteReply, startRemoteServer } from "../support/remote-server.ts";
@@ -21,7 +21,7 @@ interface Protocol {
   settings(
     url: string,
     times: { timeout: number; cache: number; staleFor: number },
-  ): TokenCheckSettings;
+  ): Pick<RemoteIssuer, TokenCheckName>;
   /** The token that the server is asked about. */
   tokenIn(asked: Asked): string;
   /** Vouches for a caller; `undefined` refuses the token. */
@@ -78,7 +78,7 @@ async function opened(
   const observed: string[] = [];
   const clock = setClock();
   const verification = new RemoteVerification({
-    issuers: [{ issuer: "elsewhere", clockSkewMs: 0, ...settings }],
+    issuers: [{ issuer: "elsewhere", clockSkew: 0, ...settings }],
     needed: { scopes: false, names: ["aud"] },
     clock,
     observe: (kind, issuer) => ({

@@ -32,7 +32,7 @@ export function trusting(jwks: TrustedIssuer["jwks"], more: Partial<TrustedIssue
     audience: "theirs",
     jwks,
     algorithms: ["RS256", "ES256"],
-    clockSkewMs: 60_000,
+    clockSkew: 60_000,
     ...more,
   };
   return verifierFor(own, { trusted: [trusted] });

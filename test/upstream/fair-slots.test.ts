@@ -69,15 +69,15 @@ function start(connections: number, length: number) {
     async leave(name: string): Promise<void> {
       const { target, holder } = placeOf(name);
       slots.delete(name);
-      upstream.resumed(holder);
+      upstream.stalled.remove(holder);
       upstream.release(target, holder);
       await settled();
     },
     waitsForClient(...names: readonly string[]): void {
-      for (const name of names) upstream.stalled(placeOf(name).holder, time + PATIENCE_MS);
+      for (const name of names) upstream.stalled.add(placeOf(name).holder, time + PATIENCE_MS);
     },
     sends(name: string): void {
-      upstream.resumed(placeOf(name).holder);
+      upstream.stalled.remove(placeOf(name).holder);
     },
     pass(milliseconds: number): void {
       time += milliseconds;

@@ -17,7 +17,7 @@ function poolTo(
   url: string,
   { connectMs = 5_000, pings }: { connectMs?: number; pings?: PingTimes } = {},
 ) {
-  const pool = new Http2Pool(originOf(url), { connectMs, pings });
+  const pool = new Http2Pool(originOf(url), connectMs, undefined, pings);
   let closed = false;
   const close = async () => {
     closed = true;

@@ -27,7 +27,8 @@ it("releases the connection from the response, so that nothing else answers on i
     ...{ permit: permitFor({}, { upstream: "app" }), transfer: new Transfer() },
   } as unknown as UpgradeContext;
   const status = switchProtocols(context, {
-    ...{ message: new IncomingMessage(backend), socket: backend, head: NOTHING },
+    message: new IncomingMessage(backend),
+    socket: backend,
     origin: originOf("http://127.0.0.1:1"),
   });
   const left = responseOn(request.socket);

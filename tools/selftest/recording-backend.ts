@@ -3,8 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { ListenOptions, Socket } from "node:net";
 import { acceptByFirstBytes } from "../../src/lib/http/first-bytes.ts";
-import { createServer } from "../../src/lib/http/node-http.ts";
-import { nodeHttp2 } from "../../src/lib/http/node-http2.ts";
+import { createServer, nodeHttp2 } from "../../src/lib/http/node-http.ts";
 import type { Arrival } from "./check-result.ts";
 
 /**

@@ -9,7 +9,7 @@ import type { Leased } from "../../lib/async/leased.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { loadSigningKeys } from "../../tokens/keys/watched-keys.ts";
 import { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
-import { type GateFiles, gateFilesOf } from "../from-files.ts";
+import { gateFilesOf } from "../from-files.ts";
 import { KeyStores } from "../gate/key-stores.ts";
 import { openGate, type OpenGate } from "../gate/open-gate.ts";
 import type { GateOptions } from "../gate/gate-options.ts";
@@ -66,38 +66,29 @@ const WITHOUT_EFFECTS = {
   observer: NOOP_OBSERVER,
 } satisfies Partial<GateOptions>;
 
-/** A gate that is used only for dry runs. A reload changes it together with the gates in force. */
-interface DryRunGate {
-  readonly query: Traffic["query"];
-  /** @throws ConfigError if a file that the configuration names is invalid. */
-  prepare(next: DryRunOptions): Change;
-  close(): Promise<void>;
-}
-
 /** The configuration, with the contents of its files. */
-type DryRunOptions = Pick<GateOptions, "configuration" | keyof GateFiles>;
+type DryRunOptions = Pick<GateOptions, "configuration" | "files">;
 
 /**
- * Opens a gate for dry runs, for a thread that serves no clients itself.
+ * Opens a gate that is used only for dry runs, for a thread that serves no clients itself. A reload changes it together
+ * with the gates in force.
  * @throws ConfigError if a file that the configuration names is invalid.
  */
 export function openDryRunGate(
   options: DryRunOptions & Pick<GateOptions, "version" | "keys" | "revocations" | "clock">,
-): DryRunGate {
+) {
   const { version, keys, revocations, clock } = options;
   // Shared by all its gates, as in a traffic thread, so that a reload loses no keys.
   const trustedKeys = new TrustedKeys({ clock, log: NOOP_LOG });
   const common = { version, keys, trustedKeys, revocations, clock, ...WITHOUT_EFFECTS };
-  const open = (next: DryRunOptions, before?: OpenGate): Leased<OpenGate> => {
-    const { upstreams, trustedKeyFiles, logo, apiKeys } = next;
-    const configuration = withSmallCache(next.configuration);
-    const own = { configuration, upstreams, trustedKeyFiles, logo, apiKeys };
-    return openGate({ ...own, ...common }, before);
-  };
+  const open = ({ configuration, files }: DryRunOptions, before?: OpenGate): Leased<OpenGate> =>
+    openGate({ configuration: withSmallCache(configuration), files, ...common }, before);
   let current = open(options);
+  const query: Traffic["query"] = (question) => current.use(({ gate }) => question(gate));
   return {
-    query: (query) => current.use(({ gate }) => query(gate)),
-    prepare(options) {
+    query,
+    /** @throws ConfigError if a file that the configuration names is invalid. */
+    prepare(options: DryRunOptions): Change {
       const before = current;
       const next = open(options, before.value);
       return {
@@ -115,7 +106,7 @@ export function openDryRunGate(
 
 /** The options of an explainer that opens its own gate. */
 export interface ExplainerAloneOptions
-  extends TokenSettings, Pick<GateOptions, keyof GateFiles | "revocations"> {
+  extends TokenSettings, Pick<GateOptions, "files" | "revocations"> {
   /** Asks the running proxy about a token that is accepted otherwise: only it knows all revocations. */
   readonly askRevocation?: AskRevocation;
 }
@@ -153,11 +144,7 @@ function askingGate(gate: Gate, askRevocation: AskRevocation): Gate {
         const [, , notes] = args;
         if (notes?.trace !== undefined) notes.trace.asked = asked;
         if ("unasked" in asked || asked.by === undefined) return verdict;
-        return {
-          step: "revocation",
-          reason: "revoked",
-          revoked: { caller, by: asked.by },
-        };
+        return { step: "revocation", reason: "revoked", revoked: { caller, by: asked.by } };
       },
     },
   };
@@ -167,19 +154,14 @@ function askingGate(gate: Gate, askRevocation: AskRevocation): Gate {
  * Returns the options with which a command explains requests.
  * @throws ConfigError if the files of the snapshot cannot be used.
  */
-export async function explainerFrom({
-  configuration,
-  files,
-}: Snapshot): Promise<ExplainerAloneOptions> {
-  const prepared = await new KeyStores({ log: NOOP_LOG, clock: systemClock }).prepare({
-    configuration,
-    files,
-  });
+export async function explainerFrom(snapshot: Snapshot): Promise<ExplainerAloneOptions> {
+  const { configuration, files } = snapshot;
+  const prepared = await new KeyStores({ log: NOOP_LOG, clock: systemClock }).prepare(snapshot);
   // Read once.
   prepared.rollback();
   return {
     configuration,
-    ...gateFilesOf(configuration, files, prepared.keys),
+    files: gateFilesOf(configuration, files, prepared.keys),
     revocations: revokedBy(configuration, files),
     keys: await loadSigningKeys({ ...ownKeysOf(configuration, files), log: NOOP_LOG }),
     clock: systemClock,

@@ -26,18 +26,13 @@ import { pathWords, type Route } from "../../core/route/route.ts";
 import { bySpecificity, createRouteTable } from "../../policy/route-table.ts";
 import { fieldPairs } from "../../lib/http/header-values.ts";
 
-/** The limits of the listener that refuse a request by its size. */
-interface HeadLimits {
-  readonly headerBytes: number;
-}
-
 /**
  * Returns details on why a head was refused, if the reason alone does not say it. Never includes values of the head.
  */
 function refusalDetail(
   error: GateError,
   { head }: DryRunRequest,
-  limits: HeadLimits,
+  { headerBytes }: Configuration["server"]["limits"],
 ): string | undefined {
   if (error.exceeded !== undefined) return error.exceeded;
   const [start = "", ...rest] = head.split("\r\n");
@@ -46,7 +41,7 @@ function refusalDetail(
   const target = start.split(" ")[1] ?? "";
   switch (error.reason) {
     case "header_too_large":
-      return `${head.length} bytes in the head, and server.limits.headerBytes is ${limits.headerBytes}`;
+      return `${head.length} bytes in the head, and server.limits.headerBytes is ${headerBytes}`;
     case "underscore_header":
       return `${names.filter((name) => name.includes("_")).join(", ")}: server.underscoreHeaders is reject`;
     case "ambiguous_path":

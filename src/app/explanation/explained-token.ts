@@ -2,6 +2,7 @@
 import type { Decision } from "../../server/request/decide.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { ExplainedStep, ExplainedToken } from "../../core/explanation.ts";
+import { Identity } from "../../core/request/identity.ts";
 import { BoundToken } from "../../core/request/bound-token.ts";
 import type { TokenVerifier } from "../../tokens/verify/verifier.ts";
 import {
@@ -40,37 +41,57 @@ export interface TokenSettings {
 interface TokenContext extends TokenSettings {
   readonly token: string;
   readonly trace: VerificationTrace;
+  /** The steps in the order in which they are taken, if it is no token with claims. */
+  readonly order?: readonly TokenStep[];
+}
+
+/** The order in which another server takes the steps. It needs no key, and its answer holds the claims. */
+const REMOTE_STEPS: readonly TokenStep[] = [
+  ...(["bearer", "size", "form", "issuer"] as const),
+  ...(["key", "signature", "claims", "revocation", "proof"] as const),
+];
+
+/** A token with what can be read in it. */
+interface ReadToken extends TokenContext {
+  readonly header: Readonly<Record<string, unknown>>;
+  readonly claims: Readonly<Record<string, unknown>>;
 }
 
 /** Returns the result of a step that the token passed, as text. */
-function passDetail(step: TokenStep, context: TokenContext): string {
-  const { token, trace } = context;
-  const remote = trace.remote ? remotePassDetail(step, token, trace) : undefined;
-  if (remote !== undefined) return remote;
-  const { header = {}, claims = {} } = readableParts(token);
-  switch (step) {
-    case "bearer":
-      return "one token";
-    case "size":
-      return `${token.length} of ${context.configuration.tokens.maxBytes} bytes`;
-    case "form":
-      return `a signed token, ${textOf(header["alg"]) ?? "none"}`;
-    case "issuer":
-      return `${textOf(claims["iss"])} is accepted here`;
-    case "claims":
-      return dateWords(claims, context.clock.now()).join(", ");
-    case "key":
-      return header["kid"] === undefined
-        ? "only one key fits"
-        : `${textOf(header["kid"])} is known`;
-    case "signature":
-      return "made with that key";
-    case "revocation":
-      return revocationWords(trace.asked);
-    case "proof":
-      return "the request proves to have what the token is bound to";
-  }
+function passDetail(step: TokenStep, token: ReadToken): string {
+  const remote = token.trace.remote ? PASSED_REMOTELY[step]?.(token) : undefined;
+  return remote ?? PASSED[step](token);
 }
+
+const PASSED: Readonly<Record<TokenStep, (token: ReadToken) => string>> = {
+  bearer: () => "one token",
+  size: ({ token, configuration }) => `${token.length} of ${configuration.tokens.maxBytes} bytes`,
+  form: ({ header }) => `a signed token, ${textOf(header["alg"]) ?? "none"}`,
+  issuer: ({ claims }) => `${textOf(claims["iss"])} is accepted here`,
+  claims: ({ claims, clock }) => dateWords(claims, clock.now()).join(", "),
+  key: ({ header }) =>
+    header["kid"] === undefined ? "only one key fits" : `${textOf(header["kid"])} is known`,
+  signature: () => "made with that key",
+  revocation: ({ trace }) => revocationWords(trace.asked),
+  proof: () => "the request proves to have what the token is bound to",
+};
+
+/** The same for a token that other servers verify, where it differs. */
+const PASSED_REMOTELY: {
+  readonly [Step in TokenStep]?: (token: ReadToken) => string | undefined;
+} = {
+  form: ({ token }) => (isOpaque(token) ? "opaque: only its issuer can read it" : undefined),
+  issuer: ({ trace: { queried } }) =>
+    queried.length === 0
+      ? "no key here verifies it, and an answer of its issuer is cached"
+      : `no key here verifies it, so ${queried.map(nameOf).join(", then ")} ${queried.length === 1 ? "is" : "are"} asked`,
+  key: () => "none is needed",
+  signature({ trace: { queried } }) {
+    const vouching = queried.find(({ result }) => result === "accepted");
+    return `${vouching === undefined ? "its issuer" : nameOf(vouching)} vouches for it`;
+  },
+  claims: () => "as the server reports them",
+};
 
 function revocationWords(asked: AskedRevocation | undefined): string {
   if (asked === undefined) return "it is not revoked";
@@ -80,11 +101,10 @@ function revocationWords(asked: AskedRevocation | undefined): string {
 }
 
 /** Returns why a token failed a step, as text. */
-function failDetail(refusal: TokenRefusal, context: TokenContext): string {
-  const { configuration, token, trace } = context;
+function failDetail(refusal: TokenRefusal, read: ReadToken): string {
+  const { configuration, token, trace, claims } = read;
   const remote = trace.remote ? remoteFailDetail(refusal, trace) : undefined;
   if (remote !== undefined) return remote;
-  const { header = {}, claims = {} } = readableParts(token);
   switch (refusal.step) {
     case "bearer":
       if (refusal.detail !== undefined) return refusal.detail;
@@ -102,9 +122,9 @@ function failDetail(refusal: TokenRefusal, context: TokenContext): string {
       return `${issuer === undefined ? 'there is no "iss"' : `${issuer} is not accepted here`}; ${names} would be`;
     }
     case "claims":
-      return claimsDetail(refusal, header, claims, context.clock.now());
+      return claimsDetail(refusal, read);
     case "key":
-      return keyDetail(refusal, header, claims, context);
+      return keyDetail(refusal, read);
     case "revocation":
       return revocationDetail(refusal.revoked?.by);
     case "proof":
@@ -121,9 +141,7 @@ export function revocationDetail(kind: RevocationKindName | undefined): string {
 
 function claimsDetail(
   { reason, expected }: TokenRefusal,
-  header: Readonly<Record<string, unknown>>,
-  claims: Readonly<Record<string, unknown>>,
-  nowMs: number,
+  { header, claims, clock }: ReadToken,
 ): string {
   switch (reason) {
     case "malformed":
@@ -143,16 +161,14 @@ function claimsDetail(
     default: {
       const { skewMs = 0 } = expected ?? {};
       const allowed = skewMs === 0 ? "" : `; clocks may be ${formatDuration(skewMs)} apart`;
-      return `${dateWords(claims, nowMs).join(", ")}${allowed}`;
+      return `${dateWords(claims, clock.now()).join(", ")}${allowed}`;
     }
   }
 }
 
 function keyDetail(
   { reason }: TokenRefusal,
-  header: Readonly<Record<string, unknown>>,
-  claims: Readonly<Record<string, unknown>>,
-  { configuration, keys }: TokenContext,
+  { header, claims, configuration, keys }: ReadToken,
 ): string {
   const kid = textOf(header["kid"]);
   const { issuer, trusted } = configuration.tokens;
@@ -195,36 +211,6 @@ function textOf(value: unknown): string | undefined {
   return printable(maskText(text.slice(0, 256)));
 }
 
-/** Texts for the verification steps of a token that other servers verify. */
-
-/** Returns the result of a step that the token passed, as text; undefined where it is the same as with a key. */
-function remotePassDetail(
-  step: TokenStep,
-  token: string,
-  { queried }: VerificationTrace,
-): string | undefined {
-  switch (step) {
-    case "form":
-      return isOpaque(token) ? "opaque: only its issuer can read it" : undefined;
-    case "issuer":
-      return queried.length === 0
-        ? "no key here verifies it, and an answer of its issuer is cached"
-        : `no key here verifies it, so ${queried.map(nameOf).join(", then ")} ${queried.length === 1 ? "is" : "are"} asked`;
-    case "key":
-      return "none is needed";
-    case "signature": {
-      const vouching = queried.find(({ result }) => result === "accepted");
-      return vouching === undefined
-        ? "its issuer vouches for it"
-        : `${nameOf(vouching)} vouches for it`;
-    }
-    case "claims":
-      return "as the server reports them";
-    default:
-      return undefined;
-  }
-}
-
 /** Returns why no issuer accepts the token; undefined if the reason is its form. */
 function remoteFailDetail(
   { step, reason }: TokenRefusal,
@@ -255,8 +241,10 @@ export function explainToken(
   const { tokenFrom } = endpoint ?? route ?? {};
   const found = tokenOf(request, tokenFrom, acceptsProofs(settings.configuration));
   if (route?.auth === "certificate" || !("token" in found))
-    return explainVerdict(verdict, { ...settings, token: "", trace });
-  const explained = explainVerdict(verdict, { ...settings, token: found.token, trace });
+    return explainVerdict(verdict, { ...settings, token: "", trace, order: [] });
+  const isKey = "apiKey" in found.place;
+  const context = { ...settings, token: found.token, trace };
+  const explained = explainVerdict(verdict, isKey ? { ...context, order: ["bearer"] } : context);
   return tokenFrom === undefined ? explained : { ...explained, place: placeWords(found.place) };
 }
 
@@ -276,7 +264,7 @@ export async function verifyToken(
 
 /** Explains the verdict on a token by the steps that led to it. */
 export function explainVerdict(verdict: UnprovenVerdict, context: TokenContext): ExplainedToken {
-  const { claims = {} } = readableParts(context.token);
+  const { header = {}, claims = {} } = readableParts(context.token);
   const refusal = "reason" in verdict ? verdict : undefined;
   const caller = verdict instanceof BoundToken ? verdict.claims : verdict;
   const { subject, groups, issuer } =
@@ -284,7 +272,7 @@ export function explainVerdict(verdict: UnprovenVerdict, context: TokenContext):
   return {
     accepted: refusal === undefined,
     reason: refusal?.reason,
-    steps: stepsTo(verdict, context),
+    steps: stepsTo(verdict, { ...context, header, claims }),
     subject: textOf(subject),
     groups,
     issuer: textOf(issuer),
@@ -293,25 +281,29 @@ export function explainVerdict(verdict: UnprovenVerdict, context: TokenContext):
 }
 
 /** Returns the steps in the order in which they were taken, then those that were not reached. */
-function stepsTo(verdict: UnprovenVerdict, context: TokenContext): ExplainedStep[] {
+function stepsTo(verdict: UnprovenVerdict, token: ReadToken): ExplainedStep[] {
   const failed = "reason" in verdict ? verdict : undefined;
-  const passed = context.trace.passed.filter((step) => step !== failed?.step);
+  const { trace, order = trace.remote ? REMOTE_STEPS : TOKEN_STEPS } = token;
+  const end = failed === undefined ? -1 : order.indexOf(failed.step);
+  const isProven = verdict instanceof Identity && verdict.bound !== undefined;
+  const passed = order
+    .slice(0, end === -1 ? undefined : end)
+    .filter((step) => step !== "proof" || isProven);
   // Most tokens need no proof.
   const needed = TOKEN_STEPS.filter((step) => step !== "proof");
   const unreached = needed.filter((step) => step !== failed?.step && !passed.includes(step));
-  const row = (step: TokenStep, result: ExplainedStep["result"], detail: string) => ({
-    step,
-    result,
-    detail,
+  const steps: ExplainedStep[] = passed.map((step) => {
+    return { step, result: resultOf(step, token), detail: passDetail(step, token) };
   });
-  return [
-    ...passed.map((step) => row(step, resultOf(step, context), passDetail(step, context))),
-    ...(failed === undefined ? [] : [row(failed.step, "failed", failDetail(failed, context))]),
-    ...unreached.map((step) => row(step, "not reached", "")),
-    ...(verdict instanceof BoundToken
-      ? [row("proof", "not checked", "each request must prove to have what the token is bound to")]
-      : []),
-  ];
+  if (failed !== undefined) {
+    steps.push({ step: failed.step, result: "failed", detail: failDetail(failed, token) });
+  }
+  for (const step of unreached) steps.push({ step, result: "not reached", detail: "" });
+  if (verdict instanceof BoundToken) {
+    const detail = "each request must prove to have what the token is bound to";
+    steps.push({ step: "proof", result: "not checked", detail });
+  }
+  return steps;
 }
 
 /** Returns the result of a step that the token passed. */

@@ -82,13 +82,8 @@ export function intakeOptionsOf({ server, routes }: Configuration): Omit<IntakeO
  * question of another proxy never is, or that proxy would take the answer of a backend for ours. Nor is a path of the metadata,
  * unless a route names one: a backend could send the clients of another one to an authorization server of its own.
  */
-export function ownPathsOf({
-  browser,
-  decisions,
-  metadata,
-  routes,
-  server,
-}: Configuration): (matchPath: string) => boolean {
+export function ownPathsOf(configuration: Configuration): (matchPath: string) => boolean {
+  const { browser, decisions, metadata, routes, server } = configuration;
   const isUsed = browser !== undefined || decisions !== undefined;
   const own = isUsed ? server.ownPath : `${server.ownPath}/decide`;
   if (metadata === undefined || routes.some(isBelowMetadata)) {
@@ -234,25 +229,13 @@ export function assertsWithOwnKeys({ keys, assertion }: Configuration["tokens"])
   return assertion !== undefined && (assertion.keys !== undefined || keys === undefined);
 }
 
-/** Creates the rate limit of a route, or reuses the existing one. */
-type RateLimitSource = (route: string, settings: Omit<RateLimit, "take">) => RateLimit;
-
-/** Creates the concurrency limit of a route, or reuses the existing one. */
-type ConcurrencySource = (
-  route: string,
-  settings: Pick<ConcurrencyLimit, "requests" | "by">,
-) => ConcurrencyLimit;
-
-const newConcurrency: ConcurrencySource = (route, settings) =>
-  new ConcurrencyLimit(route, settings, countInFlight());
-
-const newRateLimit: RateLimitSource = (_route, settings) =>
-  new RateLimit(settings, localArrivalTimes(systemClock));
-
+/** Returns the routes. @param rateLimitFor creates a limit, or reuses the existing one, like `concurrencyFor`. */
 export function routesOf(
   configuration: Configuration,
-  rateLimitFor: RateLimitSource = newRateLimit,
-  concurrencyFor: ConcurrencySource = newConcurrency,
+  rateLimitFor = (route: string, settings: Omit<RateLimit, "take">) =>
+    new RateLimit(route, settings, () => localArrivalTimes(systemClock)),
+  concurrencyFor = (route: string, settings: Pick<ConcurrencyLimit, "requests" | "by">) =>
+    new ConcurrencyLimit(route, settings, countInFlight()),
 ): Route[] {
   const { routes, browser, server } = configuration;
   const others = otherTokensOf(configuration);

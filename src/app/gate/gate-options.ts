@@ -17,8 +17,9 @@ import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
 import type { GateFiles } from "../from-files.ts";
 import type { RemoteOutages } from "./remote-checks.ts";
 
-export interface GateOptions extends SharedLimits, GateFiles {
+export interface GateOptions extends SharedLimits {
   readonly configuration: Configuration;
+  readonly files: GateFiles;
   /** Sallyport's own version, `<major>.<minor>.<patch>`. */
   readonly version: string;
   readonly keys: SigningKeys;

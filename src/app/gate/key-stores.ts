@@ -3,16 +3,15 @@ import type { Configuration } from "../../config/configuration.ts";
 import type { Configured, SnapshotFiles } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
 import { ConfigError } from "../../core/config-problem.ts";
-import type { Log } from "../../core/log.ts";
 import type { StatusKeyStore } from "../../core/status.ts";
 import { type FileReader, storeNames } from "../../credentials/stores/user-store.ts";
-import type { Clock } from "../../lib/clock.ts";
 import { readAuthorities } from "../../server/tls/certificate.ts";
 import { apiKeyId, type ApiKeyRow } from "../../tokens/api-keys/api-key-file.ts";
 import type { ApiKeySet } from "../../tokens/api-keys/api-keys.ts";
 import { followKeys } from "../../tokens/api-keys/followed-keys.ts";
 import { keyStoreKindOf, type KeyStoreSettings } from "../../tokens/api-keys/key-store-kinds.ts";
 import { createAll } from "../from-files.ts";
+import type { GateOptions } from "./gate-options.ts";
 
 /** A store of API keys. */
 interface KeyStore {
@@ -30,19 +29,14 @@ interface KeyStore {
   readonly followed?: ReturnType<typeof followKeys>;
 }
 
-interface KeyStoresOptions {
-  readonly log: Log;
-  readonly clock: Clock;
-}
-
 /** The stores of API keys of the configuration in force. */
 export class KeyStores {
-  readonly #options: KeyStoresOptions;
+  readonly #options: Pick<GateOptions, "log" | "clock">;
   #stores: readonly KeyStore[] = [];
   #apply: ((keys: ApiKeySet) => Promise<void>) | undefined;
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(options: KeyStoresOptions) {
+  constructor(options: Pick<GateOptions, "log" | "clock">) {
     this.#options = options;
   }
 

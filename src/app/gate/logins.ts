@@ -1,7 +1,5 @@
-import type { Configuration } from "../../config/configuration.ts";
-import type { SnapshotFiles } from "../../config/snapshot.ts";
+import type { Configured } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
-import type { Log } from "../../core/log.ts";
 import type { LoginService } from "../../core/login.ts";
 import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
 import type { Reloaded } from "../../core/status.ts";
@@ -9,13 +7,8 @@ import type { Observer } from "../../core/observer.ts";
 import { HashingPool, type PasswordVerifier } from "../../credentials/hashing/hashing-pool.ts";
 import { createCredentialCheck, createLoginService } from "../../credentials/login-service.ts";
 import { openUserStore } from "../../credentials/stores/store-kinds.ts";
-import {
-  type FileReader,
-  type OpenUserStore,
-  storeNames,
-} from "../../credentials/stores/user-store.ts";
+import { type OpenUserStore, storeNames } from "../../credentials/stores/user-store.ts";
 import { FailureThrottle } from "../../credentials/throttle/login-throttle.ts";
-import type { Clock } from "../../lib/clock.ts";
 import {
   Leased,
   type Reusable,
@@ -27,7 +20,7 @@ import type { StoreState } from "../../observe/metrics/gauges.ts";
 import { TokenIssuer } from "../../tokens/issuer.ts";
 import type { SigningKeys } from "../../tokens/keys/key-ring.ts";
 import { usersFilesIn } from "../from-files.ts";
-import type { NamedStore } from "../readiness.ts";
+import type { GateOptions } from "./gate-options.ts";
 import type { ReloadState, ReloadStates } from "../reload/reload-states.ts";
 
 /**
@@ -50,13 +43,8 @@ function departures(tell: LoginsOptions["departed"]): (stores: readonly OpenUser
   };
 }
 
-interface LoginsOptions {
-  readonly configuration: Configuration;
-  /** The content of the files that the configuration names. */
-  readonly files: SnapshotFiles;
+interface LoginsOptions extends Configured, Pick<GateOptions, "clock" | "log"> {
   readonly keys: SigningKeys;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly observer: Pick<Observer, "tokenIssued" | "storeAnswered" | "outdatedHashUsed">;
   /** Receives the reload state of each user store. */
   readonly reloads: ReloadStates;
@@ -67,24 +55,7 @@ interface LoginsOptions {
 }
 
 /** The logins of the whole process, whatever the number of threads. */
-export interface Logins {
-  readonly service: LoginService;
-  /**
-   * Prepares another configuration. Keeps the counts of failed attempts. Running logins finish with the stores with
-   * which they began; those that succeed begin again with the new ones.
-   * @throws ConfigError if a user store cannot be used.
-   */
-  prepare(changed: Pick<LoginsOptions, "configuration" | "files">): Promise<Change>;
-  /** The number of logins that wait for a hashing thread. */
-  readonly waiting: () => number;
-  /** The stores in force. */
-  readonly stores: () => readonly NamedStore[];
-  /** Returns the metrics that a store itself keeps, by its name in metrics. */
-  readonly storeState: (name: string) => StoreState;
-  /** Counts an attempt that ended in another replica. */
-  readonly attemptEnded: (end: AttemptEnd, agoMs: number) => void;
-  close(): Promise<void>;
-}
+export type Logins = Awaited<ReturnType<typeof openLogins>>;
 
 /** A store and the state of its last reload. */
 interface FollowedStore {
@@ -110,7 +81,7 @@ interface Queues {
 }
 
 /** Opens the user stores and everything else that logins need. @throws ConfigError if a user store cannot be used. */
-export async function openLogins(options: LoginsOptions): Promise<Logins> {
+export async function openLogins(options: LoginsOptions) {
   const { configuration, clock } = options;
   const { hashing: hashingLimits, throttle: throttleLimits } = configuration.login;
   const throttle = new FailureThrottle(throttleLimits, clock, options.attempts);
@@ -126,17 +97,25 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
 
   return {
     service: serviceOf(() => parts),
-    async prepare({ configuration: changed, files }) {
+    /**
+     * Prepares another configuration. Keeps the counts of failed attempts. Running logins finish with the stores with
+     * which they began; those that succeed begin again with the new ones.
+     * @throws ConfigError if a user store cannot be used.
+     */
+    async prepare({ configuration: changed, files }: Configured): Promise<Change> {
       const before = parts;
       const next = await openParts({ ...opening, configuration: changed, files }, queues, before);
       return {
         async commit() {
           parts = next;
           throttle.change(changed.login.throttle);
-          turns.setMaxWaiting(changed.login.hashing.queue);
+          turns.maxWaiting = changed.login.hashing.queue;
           hashing.change(changed.login.hashing);
           if (next.stores !== before.stores) void before.stores.value.retire();
-          else await reloadAll(next.stores.value.value, usersFilesIn(files));
+          else {
+            const contentOf = usersFilesIn(files);
+            await Promise.all(next.stores.value.value.map(({ store }) => store.reload(contentOf)));
+          }
           look();
         },
         rollback() {
@@ -144,10 +123,17 @@ export async function openLogins(options: LoginsOptions): Promise<Logins> {
         },
       };
     },
+    /** The number of logins that wait for a hashing thread. */
     waiting: () => hashing.pending,
+    /** The stores in force. */
     stores: () => parts.stores.value.value,
-    storeState: (wanted) => stateOf(parts.stores.value.value, wanted),
-    attemptEnded: (end, agoMs) => throttle.arrived(end, agoMs),
+    /** Returns the metrics that a store itself keeps, by its name in metrics. */
+    storeState(wanted: string): StoreState {
+      const found = parts.stores.value.value.find(({ name }) => name === wanted)?.store;
+      return { connections: found?.connections?.(), outdated: found?.outdated?.() };
+    },
+    /** Counts an attempt that ended in another replica. */
+    attemptEnded: (end: AttemptEnd, agoMs: number) => throttle.arrived(end, agoMs),
     async close() {
       await Promise.all([parts.stores.value.retire(), hashing.close()]);
     },
@@ -166,11 +152,6 @@ function serviceOf(inForce: () => LoginParts): LoginService {
       }
     },
   };
-}
-
-function stateOf(stores: readonly FollowedStore[], wanted: string): StoreState {
-  const found = stores.find(({ name }) => name === wanted)?.store;
-  return { connections: found?.connections?.(), outdated: found?.outdated?.() };
 }
 
 interface OpeningOptions extends LoginsOptions {
@@ -230,10 +211,6 @@ async function openStores(
     await closeAll(opened);
     throw error;
   }
-}
-
-async function reloadAll(stores: readonly FollowedStore[], contentOf: FileReader): Promise<void> {
-  await Promise.all(stores.map(({ store }) => store.reload(contentOf)));
 }
 
 async function closeAll(stores: readonly FollowedStore[]): Promise<void> {

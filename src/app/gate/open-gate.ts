@@ -2,18 +2,13 @@ import { UNLIMITED } from "../../server/listener/connection-ledger.ts";
 import { UNMETERED } from "../../server/listener/reading/fair-reading.ts";
 import { Forwarder } from "../../upstream/forward.ts";
 import type { Gate } from "../../server/request/gate.ts";
-import {
-  limitName,
-  localArrivalTimes,
-  RateLimit,
-  settlingOf,
-} from "../../policy/rates/rate-limiter.ts";
+import { localArrivalTimes, RateLimit } from "../../policy/rates/rate-limiter.ts";
 import { ConcurrencyLimit, countInFlight } from "../../policy/concurrency/concurrency-limiter.ts";
 import type { Route } from "../../core/route/route.ts";
 import { Leased, type Reusable, reuseOrCreate, reuseOrLease } from "../../lib/async/leased.ts";
 import { openAuthorizer } from "../../policy/remote/authorizer-kinds.ts";
 import type { RemoteAuthorizer } from "../../policy/remote/remote-authorizer.ts";
-import { authorize, claimsNeededBy, letPass } from "../../policy/authorize.ts";
+import { authorize, compileRequirements, letPass } from "../../policy/authorize.ts";
 import { createRouteTable } from "../../policy/route-table.ts";
 import { AUTHENTICATE_PATH, authenticateEndpoint } from "../../server/endpoints/authenticate.ts";
 import { logoutEndpoint } from "../../server/endpoints/logout.ts";
@@ -43,12 +38,7 @@ import {
   tokenQueriesOf,
   workersOf,
 } from "./from-configuration.ts";
-import {
-  authorizationOf,
-  isKeyed,
-  observeCheck,
-  observeCheck as observe,
-} from "./remote-checks.ts";
+import { authorizationOf, isKeyed, observeCheck } from "./remote-checks.ts";
 import type { GateOptions } from "./gate-options.ts";
 import { decisionsFor, metadataFor, ownHostsOf, sessionsFor } from "./own-addresses.ts";
 import type { TrustedKeys } from "../../tokens/trusted/trusted-keys.ts";
@@ -117,17 +107,16 @@ export function openGate(options: GateOptions, before?: OpenGate): Leased<OpenGa
   const tokens = verifier.value.value;
   const tokenFrom = endpointPlacesOf(configuration);
   const version = versionEndpoint(kept.version.value.value, tokenFrom);
-  const parts = [
-    ...[verifier, kept.version, ...kept.upstreams.values(), ...authorizers.values()],
-  ].map(({ value }) => value);
+  const reusable = [verifier, kept.version, ...kept.upstreams.values(), ...authorizers.values()];
+  const parts = reusable.map(({ value }) => value);
   const login = { logins, observer, clock, reading };
   const authenticate = authenticateEndpoint({ ...login, ...bindingFor(configuration, tokens) });
   const keySet = keySetEndpoint(() => publishedKeys(options));
   const { issuer, revocation } = configuration.tokens;
   const isOwn = ownPathsOf(configuration);
   const sessions = sessionsFor(options);
-  const fields = sessions?.end;
   const metadata = metadataFor(configuration);
+  const fields = sessions?.end;
   const logout = logoutEndpoint({ issuer, revoke: options.logOut, tokenFrom, fields });
   const findRoute = createRouteTable(
     routes.map((route) => withAuthorizer(route, authorizers)),
@@ -176,30 +165,23 @@ function bindingFor({ tokens: { proof } }: Configuration, { proofs }: TokenVerif
   return { proofs: proof === "refuse" ? undefined : proofs, bindsAll: proof === "require" };
 }
 
-function apiKeysFor({
-  configuration,
-  apiKeys,
-  revocations,
-  clock,
-}: GateOptions): VerifyApiKey | undefined {
+function apiKeysFor(options: GateOptions): VerifyApiKey | undefined {
+  const { configuration, files, revocations = new RevocationList(), clock } = options;
   if (configuration.apiKeys.length === 0) return undefined;
-  return apiKeyVerifier(apiKeys, revocations ?? new RevocationList(), clock);
+  return apiKeyVerifier(files.apiKeys, revocations, clock);
 }
 
 /** Returns the servers that authorize callers, by name. */
 function authorizersFor(
-  { configuration, clock, log, observer, outages }: GateOptions,
+  options: GateOptions,
   before: KeptParts["authorizers"] | undefined,
 ): KeptParts["authorizers"] {
+  const { configuration, clock } = options;
   return new Map(
     [...authorizationOf(configuration)].map(([name, settings]) => [
       name,
       reuseOrLease(before?.get(name), settings, () =>
-        openAuthorizer(
-          settings,
-          clock,
-          observeCheck({ kind: settings.kind, name }, { observer, log, clock, outages }),
-        ),
+        openAuthorizer(settings, clock, observeCheck({ kind: settings.kind, name }, options)),
       ),
     ]),
   );
@@ -222,11 +204,10 @@ function routesFor(
   const routes = routesOf(
     configuration,
     (route, settings) => {
-      const limit = limitName(route, settings);
       const kept = reuseOrCreate(
         before?.rateLimits.get(route),
         settings,
-        () => new RateLimit(settings, arrivalTimes(limit), settlingOf(limit, settleRates)),
+        () => new RateLimit(route, settings, arrivalTimes, settleRates),
       );
       rateLimits.set(route, kept);
       return kept.value;
@@ -248,10 +229,10 @@ function connectionsFor(
   options: GateOptions,
   before: KeptParts | undefined,
 ): Pick<KeptParts, "upstreams" | "forwarder" | "version"> {
-  const { configuration, clock, observer, tracing } = options;
+  const { configuration, files, clock, observer, tracing } = options;
   const { buffered = UNLIMITED, reading = UNMETERED } = options;
   const upstreams = new Map(
-    options.upstreams.map((each) => [
+    files.upstreams.map((each) => [
       each.name,
       reuseOrLease(before?.upstreams.get(each.name), each, () => openUpstream(options, each)),
     ]),
@@ -259,7 +240,7 @@ function connectionsFor(
   const settings = forwardingOf(configuration);
   const assertion = assertionOf(configuration);
   const signing = assertsWithOwnKeys(configuration.tokens) ? "assertionKeys" : "keys";
-  const forwarding = [options.upstreams, settings, assertion, signing];
+  const forwarding = [files.upstreams, settings, assertion, signing];
   const forwarder = reuseOrCreate(
     before?.forwarder,
     forwarding,
@@ -275,7 +256,7 @@ function connectionsFor(
         tracing,
       }),
   );
-  const asked = askedForVersion(configuration, options.upstreams);
+  const asked = askedForVersion(configuration, files.upstreams);
   const version = reuseOrLease(before?.version, [configuration.version, asked], () =>
     openVersionSource(options, asked),
   );
@@ -287,8 +268,8 @@ function verifierFor(
   options: GateOptions,
   before: Reusable<Leased<TokenVerifier>> | undefined,
 ): Reusable<Leased<TokenVerifier>> {
-  const { configuration, trustedKeyFiles, keys, revocations } = options;
-  const { clock, log, observer, keysChanged, outages } = options;
+  const { configuration, files, keys, revocations } = options;
+  const { clock, log, keysChanged } = options;
   // Leaves out the settings that do not affect verification, so that the cache survives a change of them.
   const {
     lifetime: _ours,
@@ -308,28 +289,17 @@ function verifierFor(
     asserts: assertion !== undefined,
     // Each thread has its own cache.
     cacheBytes: Math.ceil(cache.bytes / workersOf(configuration)),
-    trusted: trusted.filter(isKeyed).map(({ clockSkew, maxLifetime, ...each }) => ({
-      ...each,
-      clockSkewMs: clockSkew,
-      maxLifetimeMs: maxLifetime,
-    })),
-    remote: trusted
-      .filter((each) => !isKeyed(each))
-      .map(({ clockSkew, proof = rest.proof, ...each }) => ({
-        ...each,
-        proof,
-        clockSkewMs: clockSkew,
-      })),
+    trusted: trusted.filter(isKeyed),
+    remote: trusted.flatMap((each) => (isKeyed(each) ? [] : [{ proof: rest.proof, ...each }])),
     needed: neededClaims(configuration),
   };
-  const observeCheck: ObserveCheck = (kind, name) =>
-    observe({ kind, name }, { observer, log, clock, outages });
+  const observed: ObserveCheck = (kind, name) => observeCheck({ kind, name }, options);
   const trustedKeys: Pick<TrustedKeys, "open"> = {
-    open: (issuer, changed) => options.trustedKeys.open(issuer, changed, trustedKeyFiles),
+    open: (issuer, changed) => options.trustedKeys.open(issuer, changed, files.trustedKeyFiles),
   };
   const { usedProofs, rememberProof } = options;
   const watched = { revocations, usedProofs, rememberProof, keysChanged };
-  const outside = { observeCheck, keys, trustedKeys, ...watched, clock, log };
+  const outside = { observeCheck: observed, keys, trustedKeys, ...watched, clock, log };
   return reuseOrLease(before, settings, () => new TokenVerifier({ ...settings, ...outside }));
 }
 
@@ -369,7 +339,7 @@ function openVersionSource(
  * need the same claims share the cached tokens.
  */
 function neededClaims({ routes, identity, tokens, log, browser }: Configuration): NeededClaims {
-  const required = routes.map(({ require = {} }) => claimsNeededBy(require));
+  const required = routes.map(({ require = {} }) => compileRequirements(require).needs);
   const names = [
     ...required.flatMap((needed) => needed.names),
     ...(browser?.providers.length ? [...REVOKING_CLAIMS, "idp"] : []),

@@ -3,7 +3,6 @@ import { belongsToEnvoy, FORWARDED_NAMES, isForged } from "../../upstream/header
 import { createOutgoingHeaders } from "../../upstream/headers/outgoing-headers.ts";
 import { CLIENT_HEADERS, identityAnswers } from "../../upstream/headers/identity-headers.ts";
 import type { Permit } from "../../core/request/permit.ts";
-import type { TokenPlace } from "../../core/request/token-place.ts";
 import { withoutFields } from "../../lib/http/header-values.ts";
 import { createNetworks } from "../../lib/http/networks.ts";
 import { NetworkRule } from "../../policy/authorize.ts";
@@ -28,12 +27,8 @@ import type { GateOptions } from "./gate-options.ts";
 /** What answers below `server.ownPath`: people with browsers, and other proxies. */
 
 /** Returns what answers other proxies, if some may ask. */
-export function decisionsFor({
-  configuration,
-  clock,
-  assertionKeys,
-  keys,
-}: GateOptions): Decisions | undefined {
+export function decisionsFor(options: GateOptions): Decisions | undefined {
+  const { configuration, clock, assertionKeys, keys } = options;
   const { decisions, server, tokens } = configuration;
   if (decisions === undefined) return undefined;
   const reading = intakeOptionsOf(configuration);
@@ -105,7 +100,10 @@ export function metadataFor(configuration: Configuration): ResourceMetadata | un
     authorizationServers: tokens.trusted
       .filter(({ tokenReview, issuer }) => tokenReview === undefined && isWebAddress(issuer))
       .map(({ issuer }) => issuer),
-    methods: places.some(isStandardQuery) ? ["header", "query"] : ["header"],
+    // Programs know no other name of a parameter (RFC 6750 §2.3).
+    methods: places.some((place) => "query" in place && place.query === "access_token")
+      ? ["header", "query"]
+      : ["header"],
     bound: boundTokensIn(configuration),
     paths,
   });
@@ -129,11 +127,6 @@ function boundTokensIn(configuration: Configuration): Readonly<Record<string, un
   };
 }
 
-/** Programs know no other name (RFC 6750 §2.3). */
-function isStandardQuery(place: TokenPlace): boolean {
-  return "query" in place && place.query === "access_token";
-}
-
 function admittedBy(route: Configuration["routes"][number]) {
   if (route.allow === undefined && route.deny === undefined) return undefined;
   const rule = new NetworkRule(route);
@@ -147,7 +140,7 @@ function isWebAddress(issuer: string): boolean {
 
 /** Returns what people with browsers get, if they sign in here. */
 export function sessionsFor(options: GateOptions): Sessions | undefined {
-  const { configuration, logins, signIns, observer, clock, logOut, logo } = options;
+  const { configuration, files, logins, signIns, observer, clock, logOut } = options;
   const { reading = UNMETERED } = options;
   const { browser, server, tokens, users, routes } = configuration;
   if (browser === undefined) return undefined;
@@ -162,7 +155,7 @@ export function sessionsFor(options: GateOptions): Sessions | undefined {
     cookie,
     lifetimeMs: lifetime,
     ownPath: server.ownPath,
-    page: page === "off" ? undefined : { ...page, logo },
+    page: page === "off" ? undefined : { ...page, logo: files.logo },
     hasUsers: users.length > 0,
     providers: browser.providers.map(({ name, label = name, automatic, logout: ends }) => ({
       name,

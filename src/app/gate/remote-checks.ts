@@ -1,6 +1,4 @@
 import type { Configuration } from "../../config/configuration.ts";
-import type { Log } from "../../core/log.ts";
-import type { Observer } from "../../core/observer.ts";
 import type {
   RemoteCheckName,
   RemoteCheckObserver,
@@ -12,6 +10,7 @@ import {
   type AuthorizationSettings,
   completeAuthorizer,
 } from "../../policy/remote/authorizer-kinds.ts";
+import type { GateOptions } from "./gate-options.ts";
 import { tokenCheckOf } from "../../tokens/remote/token-check-kinds.ts";
 
 /** How long a server counts as unavailable if nobody asks it again, in milliseconds. */
@@ -52,9 +51,9 @@ function keyOf({ kind, name }: RemoteCheckName): string {
 }
 
 /** Merges the outages of several threads: the longest counts. */
-export function mergeOutages(ofThreads: readonly (readonly RemoteOutage[])[]): RemoteOutage[] {
+export function mergeOutages(ofThreads: readonly RemoteOutage[]): RemoteOutage[] {
   const merged = new Map<string, RemoteOutage>();
-  for (const each of ofThreads.flat()) {
+  for (const each of ofThreads) {
     const { since, failedAt, stale } = merged.get(keyOf(each)) ?? each;
     merged.set(keyOf(each), {
       ...each,
@@ -69,18 +68,7 @@ export function mergeOutages(ofThreads: readonly (readonly RemoteOutage[])[]): R
 /** Counts the results of a check, and logs an outage when it begins, every ten minutes, and when it ends. */
 export function observeCheck(
   { kind, name }: RemoteCheckName,
-  {
-    observer,
-    log,
-    clock,
-    outages,
-  }: {
-    readonly observer: Observer;
-    readonly log: Log;
-    readonly clock: Clock;
-    /** Undefined where nobody asks about them. */
-    readonly outages?: RemoteOutages | undefined;
-  },
+  { observer, log, clock, outages }: Pick<GateOptions, "observer" | "log" | "clock" | "outages">,
 ): RemoteCheckObserver {
   const outage = new Outage(clock);
   const check = { kind, name };
@@ -129,10 +117,10 @@ export function checksIn({ authorization, tokens, browser }: Configuration): Rem
 }
 
 /** Returns the settings of the entries of `authorization`, completed by those that follow from the rest of the configuration. */
-export function authorizationOf({
-  authorization,
-  tokens,
-}: Configuration): ReadonlyMap<string, AuthorizationSettings> {
+export function authorizationOf(
+  configuration: Configuration,
+): ReadonlyMap<string, AuthorizationSettings> {
+  const { authorization, tokens } = configuration;
   const ofCluster = tokens.trusted
     .filter((each) => tokenCheckOf(each)?.ofCluster === true)
     .map(({ issuer }) => issuer);

@@ -3,13 +3,10 @@ import type { Configuration } from "../../config/configuration.ts";
 import type { Configured, SnapshotFiles } from "../../config/snapshot.ts";
 import type { Change } from "../../core/change.ts";
 import { ConfigError } from "../../core/config-problem.ts";
-import type { Log } from "../../core/log.ts";
 import type { SignIns } from "../../core/login.ts";
-import type { Observer } from "../../core/observer.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { RemoteCheckObserver } from "../../core/remote-check.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { claimsNeededBy, meets } from "../../policy/authorize.ts";
+import { compileRequirements, meets } from "../../policy/authorize.ts";
 import { TokenIssuer } from "../../tokens/issuer.ts";
 import { algorithmOf, weaknessOf } from "../../tokens/keys/algorithms.ts";
 import { KeyFormatError, readKey } from "../../tokens/keys/key-directory.ts";
@@ -18,33 +15,21 @@ import type { ProviderSettings } from "../../tokens/providers/openid-provider.ts
 import type { RevocationService } from "../../tokens/revocation/revocation-service.ts";
 import type { ProviderSignIns } from "../../tokens/providers/provider-sign-ins.ts";
 import { createAll } from "../from-files.ts";
+import type { GateOptions } from "./gate-options.ts";
 import { observeCheck, SIGN_IN } from "./remote-checks.ts";
 
-interface SignInsOptions {
+interface SignInsOptions extends Pick<GateOptions, "clock" | "log" | "observer"> {
   readonly keys: Pick<OwnKeys, "signing" | "ring">;
   readonly revoking: Pick<RevocationService, "publish" | "list">;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly observer: Observer;
 }
 
 /** The sign-ins at providers of the whole process, whatever the number of threads. */
-export interface OpenSignIns {
-  readonly service: SignIns;
-  /** The providers in force, and whether the last answer of each could not be used. */
-  providers(): { readonly name: string; readonly issuer: string; readonly failing: boolean }[];
-  /** Prepares another configuration. @throws ConfigError if a key file cannot be used. */
-  prepare(changed: Configured): Promise<Change>;
-  close(): void;
-}
+export type OpenSignIns = Awaited<ReturnType<typeof openSignIns>>;
 
 type WrittenProvider = NonNullable<Configuration["browser"]>["providers"][number];
 
 /** @throws ConfigError if a key file cannot be used. */
-export async function openSignIns(
-  configured: Configured,
-  options: SignInsOptions,
-): Promise<OpenSignIns> {
+export async function openSignIns(configured: Configured, options: SignInsOptions) {
   let current = await open(configured, options);
   /** Runs with the providers in force. A reload that changes them ends what has begun: nobody gets a token by rules of before. */
   const inForce = async <Answer>(work: (signIns: ProviderSignIns) => Promise<Answer>) => {
@@ -53,18 +38,19 @@ export async function openSignIns(
     if (answer !== undefined && current.signIns === signIns) return answer;
     throw new GateError("sign_in_failed", { reason: "sign_in_state" });
   };
+  const service: SignIns = {
+    beginSignIn: (...begun) => inForce((signIns) => signIns.beginSignIn(...begun)),
+    finishSignIn: (...returned) => inForce((signIns) => signIns.finishSignIn(...returned)),
+    signOutUrl: async (...left) => current.signIns?.signOutUrl(...left),
+    endSessions: async (...ended) => current.signIns?.endSessions(...ended),
+  };
   return {
-    service: {
-      beginSignIn: (...begun) => inForce((signIns) => signIns.beginSignIn(...begun)),
-      finishSignIn: (...returned) => inForce((signIns) => signIns.finishSignIn(...returned)),
-      signOutUrl: async (...left) => current.signIns?.signOutUrl(...left),
-      endSessions: async (...ended) => current.signIns?.endSessions(...ended),
-    },
+    service,
+    /** The providers in force, and whether the last answer of each could not be used. */
     providers: () =>
-      current.settings.providers.map(({ name, issuer }) => {
-        return { name, issuer, failing: current.failing.has(name) };
-      }),
-    async prepare(changed) {
+      current.settings.providers.map(({ name }) => ({ name, failing: current.failing.has(name) })),
+    /** Prepares another configuration. @throws ConfigError if a key file cannot be used. */
+    async prepare(changed: Configured): Promise<Change> {
       const next = await open(changed, options);
       const isSame = isDeepStrictEqual(next.settings, current.settings);
       return {
@@ -168,12 +154,10 @@ function settingsOf(
   files: SnapshotFiles,
 ) {
   return {
-    caFile: undefined,
-    clientSecret: undefined,
     ...rest,
     clientKey: clientKeyFile === undefined ? undefined : clientKeyIn(clientKeyFile, files),
     require,
-    needed: claimsNeededBy(require).names,
+    needed: compileRequirements(require).needs.names,
   };
 }
 

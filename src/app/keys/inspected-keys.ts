@@ -1,22 +1,11 @@
 import type { Configuration } from "../../config/configuration.ts";
 import type { SnapshotFiles } from "../../config/snapshot.ts";
 import { ConfigError } from "../../core/config-problem.ts";
-import { type KeyFiles, keysIn } from "../../tokens/keys/key-directory.ts";
+import { keysIn } from "../../tokens/keys/key-directory.ts";
 import { createKeyRing, type KeyRing } from "../../tokens/keys/key-ring.ts";
 import { loadSigningKeys } from "../../tokens/keys/watched-keys.ts";
 import { NOOP_LOG } from "../explanation/dry-run-gate.ts";
 import { assertionKeysOf, ownKeysOf } from "./all-keys.ts";
-import type { SigningAlgorithm } from "../../tokens/keys/algorithms.ts";
-
-/**
- * Returns the files with private keys that other users can read.
- *
- * @throws ConfigError with all problems.
- */
-function exposedKeys(files: KeyFiles, algorithm: SigningAlgorithm): readonly string[] {
-  const found = keysIn(files, algorithm);
-  return found.filter(({ exposed }) => exposed).map(({ file }) => file);
-}
 
 /** Returns a function for each use of the key directories. It throws `ConfigError` if they cannot be used. */
 export function keyUses(configuration: Configuration, files: SnapshotFiles): (() => unknown)[] {
@@ -34,12 +23,13 @@ export function keyUses(configuration: Configuration, files: SnapshotFiles): (()
 /** Returns the files with private keys that other users can read. @throws ConfigError with all problems. */
 export function exposedOwnKeys({ tokens }: Configuration, files: SnapshotFiles): string[] {
   const { keys, algorithm, assertion } = tokens;
-  return [
-    ...(keys === undefined ? [] : exposedKeys(files.directory(keys), algorithm)),
+  const found = [
+    ...(keys === undefined ? [] : keysIn(files.directory(keys), algorithm)),
     ...(assertion?.keys === undefined
       ? []
-      : exposedKeys(files.directory(assertion.keys), assertion.algorithm ?? algorithm)),
+      : keysIn(files.directory(assertion.keys), assertion.algorithm ?? algorithm)),
   ];
+  return found.filter(({ exposed }) => exposed).map(({ file }) => file);
 }
 
 /** Refuses keys in both directories: only type and audience would distinguish an assertion from a token. */

@@ -8,6 +8,7 @@ import type { Rules, RulesInForce } from "../../server/request/gate.ts";
 import type { OpenWebSocket } from "../../upstream/websocket/open-websocket.ts";
 import type { ListenChanges } from "../../server/listener/listen-options.ts";
 import { createIntake } from "../../server/request/intake.ts";
+import { callEach } from "../../lib/async/isolation.ts";
 import type { Leased } from "../../lib/async/leased.ts";
 import type { Networks } from "../../lib/http/networks.ts";
 import { intakeOptionsOf, realmOf, type ServerTls, stallOf } from "../gate/from-configuration.ts";
@@ -50,7 +51,7 @@ export function openGeneration(
     realm: realmOf(configuration),
     streams: configuration.tokens.streams,
     trustedProxies: reading.trustedProxies,
-    apiKeys: options.apiKeys,
+    apiKeys: options.files.apiKeys,
     listening: {
       tls,
       http2: server.http2,
@@ -105,11 +106,11 @@ export class Generations implements RulesInForce {
 
   /** Returns the open WebSockets, including those of earlier gates. */
   openWebSockets(): OpenWebSocket[] {
-    return this.#forwarders().flatMap((forwarder) => [...forwarder.openWebSockets()]);
+    return this.#forwarders().flatMap((forwarder) => [...forwarder.openWebSockets]);
   }
 
   closeWebSockets(): void {
-    for (const forwarder of this.#forwarders()) forwarder.closeWebSockets();
+    callEach(this.openWebSockets(), (webSocket) => webSocket.sendGoingAway());
   }
 
   /** Closes everything, even if it is still in use. */

@@ -4,8 +4,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { X509Certificate } from "node:crypto";
 import { routeRow } from "../../config/sections/routes/route-row.ts";
 import type { DryRunRequest, Explanation } from "../../core/explanation.ts";
-import type { RefusalExplanation, Status, StatusRefusal, StatusReload } from "../../core/status.ts";
-import type { RecentDurationCounts, RecentRefusal } from "../../core/recent.ts";
+import type { RecentEvents, RefusalExplanation, Status, StatusReload } from "../../core/status.ts";
 import { mergeEvents, quantileOf } from "../../observe/recent/recent-log.ts";
 import type { ReloadStates } from "../reload/reload-states.ts";
 import type { LastReload } from "../reload/reloader.ts";
@@ -68,12 +67,12 @@ const MAX_ROUTES = 12;
  * that clients do not have to wait.
  */
 async function explainRefusals(
-  refusals: readonly RecentRefusal[],
+  refusals: RecentEvents["refusals"],
   configuration: Configuration,
   explain: Explain,
-): Promise<StatusRefusal[]> {
+): Promise<Status["refusals"][number][]> {
   const known = new Map<string, RefusalExplanation | undefined>();
-  const explained: StatusRefusal[] = [];
+  const explained: Status["refusals"][number][] = [];
   for (const refusal of refusals) {
     const { method, host, path, client, protocol } = refusal;
     const key = JSON.stringify([method, host, path, client, protocol]);
@@ -89,7 +88,7 @@ async function explainRefusals(
 const UPGRADE = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"];
 
 async function explanationOf(
-  refusal: RecentRefusal,
+  refusal: RecentEvents["refusals"][number],
   configuration: Configuration,
   explain: Explain,
 ): Promise<RefusalExplanation | undefined> {
@@ -132,7 +131,7 @@ function latencyIn(counts: readonly number[] = []): Status["routes"][number]["la
 function routesIn(
   configuration: Configuration,
   counted: Counted,
-  { routes }: RecentDurationCounts,
+  { routes }: RecentEvents["durations"],
 ): Status["routes"] {
   return bySpecificity(routesOf(configuration)).map((route) => ({
     name: route.name,
@@ -153,7 +152,7 @@ function upstreamsIn(
   { upstreams }: Configuration,
   counted: Counted,
   known: readonly TargetState[],
-  durations: RecentDurationCounts,
+  durations: RecentEvents["durations"],
 ): Promise<Status["upstreams"]> {
   return Promise.all(
     Object.entries(upstreams).map(async ([name, { targets, resolve }]) => ({
@@ -265,11 +264,11 @@ export async function collectStatus(sources: StatusSources): Promise<Status> {
   const { configuration, certificate, parts } = service;
   const { keys, assertionKeys, traffic, options } = parts;
   const now = options.clock.now();
-  const [counted, threads, checks, targets, dependencies] = await Promise.all([
+  const [counted, threads, checks, { targets }, dependencies] = await Promise.all([
     countedBy(service),
     threadsOf(service),
     service.probing.checks(),
-    traffic.collect("targets"),
+    traffic.state(),
     dependenciesOf(service, sources.reloads),
   ]);
   const upstreams = await upstreamsIn(configuration, counted, targets, threads.events.durations);

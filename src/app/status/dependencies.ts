@@ -1,4 +1,5 @@
 import { type Dependency, type IssuerState, SOON_MS } from "../../core/status.ts";
+import type { RemoteOutage } from "../../core/remote-check.ts";
 import { keysOf } from "../../lib/keys-of.ts";
 import { span } from "../../server/admin/status/words.ts";
 import { checksIn, SIGN_IN } from "../gate/remote-checks.ts";
@@ -17,14 +18,15 @@ export async function dependenciesOf(
   reloads: Pick<ReloadStates, "failure">,
 ): Promise<Dependency[]> {
   const { parts } = service;
-  const [stores, checks, issuers] = await Promise.all([
+  const [stores, { issuers, outages }] = await Promise.all([
     service.probing.stores(),
-    remoteChecks(service),
-    parts.traffic.collect("issuers"),
+    parts.traffic.state(),
   ]);
   const { state: server } = parts.sharing;
   const rows: Readonly<Record<Dependency["kind"], readonly Row[]>> = {
-    "user store": stores.map(({ name, problem }) => row(name, problem, "answers")),
+    "user store": stores.map(({ name, problem }) =>
+      problem === undefined ? good(name, "answers") : bad(name, problem),
+    ),
     "state server":
       server === undefined
         ? []
@@ -34,7 +36,7 @@ export async function dependenciesOf(
               : bad("redis", "unavailable", server.failingSince),
           ],
     "key set": issuers.map((issuer) => keySetRow(issuer, parts.options.clock.now())),
-    "remote check": checks,
+    "remote check": checkRows(service, outages),
     "sign-in provider": parts.signIns
       .providers()
       .map(({ name, failing }) => (failing ? bad(name, "unavailable") : good(name, "no failure"))),
@@ -50,10 +52,8 @@ export async function dependenciesOf(
   return keysOf(rows).flatMap((kind) => rows[kind].map((each) => ({ kind, ...each })));
 }
 
-async function remoteChecks({ configuration, parts }: Service): Promise<Row[]> {
+function checkRows({ configuration }: Service, outages: readonly RemoteOutage[]): Row[] {
   const asked = checksIn(configuration).filter(({ kind }) => kind !== SIGN_IN);
-  if (asked.length === 0) return [];
-  const outages = await parts.traffic.collect("outages");
   return asked.map(({ kind, name }) => {
     const outage = outages.find((each) => each.kind === kind && each.name === name);
     const label = `${name} (${kind})`;
@@ -87,7 +87,7 @@ function logRows(sink: LogSink): Row[] {
 }
 
 function certificateRows({ certificateEnds, parts }: Service): Row[] {
-  return certificateEnds().map(({ of, name, notAfter }) => {
+  return certificateEnds.map(({ of, name, notAfter }) => {
     const words = of.replaceAll("_", " ").replace("tls certificate", "served");
     const label = words.replace("tls ", "").replace(/\bca$/, "CA");
     const end = notAfter * 1000;
@@ -121,10 +121,6 @@ function endRow(name: string, end: number, now: number): Row {
   const left = end - now;
   const words = `ends in ${span(left)}`;
   return left < SOON_MS ? warn(name, words) : good(name, words);
-}
-
-function row(name: string, problem: string | undefined, words: string): Row {
-  return problem === undefined ? good(name, words) : bad(name, problem);
 }
 
 function good(name: string, words: string): Row {

@@ -30,11 +30,7 @@ export class LogBacklog {
     this.#maxWaiting = maxWaiting;
   }
 
-  /**
-   * Called by the thread.
-   *
-   * @returns whether a line of `bytes` bytes may wait; if not, it counts as lost.
-   */
+  /** Called by the thread. @returns whether a line of `bytes` bytes may wait; if not, it counts as lost. */
   add(bytes: number): boolean {
     // Adds first and checks afterwards: if two threads do so at the same time, the later one sees both values.
     Atomics.add(this.#cells, this.#waiting, bytes);

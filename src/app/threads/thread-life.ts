@@ -1,34 +1,21 @@
 import { Worker } from "node:worker_threads";
-import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
+import { GateError } from "../../core/request/errors.ts";
 import type { IssuerState } from "../../core/status.ts";
 import { releaseThread, SharedByteCounters } from "../../lib/async/shared-counts.ts";
-import { expose, NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
+import { expose, NoReplyError, RpcClient } from "../../core/thread-rpc.ts";
 import { workerFile } from "../../lib/async/worker-file.ts";
 import { type LogSink, MAX_WAITING } from "../../observe/log/log-sink.ts";
 import { LogBacklog } from "./log-backlog.ts";
 import { createPulse, watchPulse } from "./pulse.ts";
 import type { ReloadState } from "../reload/reload-states.ts";
 import type { MainApi, ThreadApi, ThreadData, ThreadPlacement } from "./thread.ts";
-import type { TrafficChange, TrafficOptions } from "../traffic.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { TrafficOptions } from "../traffic.ts";
 import type { KeyRing } from "../../tokens/keys/key-ring.ts";
-import { OwnKeys } from "../../tokens/keys/own-keys.ts";
 
-type Name = "keys" | "assertionKeys";
-const NAMES: readonly Name[] = ["keys", "assertionKeys"];
+const OWN_KEYS = ["keys", "assertionKeys"] as const;
 
 /** All of Sallyport's own keys, in the form in which they are posted to a thread. */
-export type KeyRings = Readonly<Record<Name, KeyRing>>;
-
-/** Sallyport's own keys in a thread, which receives them from the main thread. */
-export type ThreadKeys = Readonly<Record<Name, OwnKeys>>;
-
-export function threadKeys({ keys, assertionKeys }: KeyRings, clock: Clock): ThreadKeys {
-  return {
-    keys: new OwnKeys(keys, clock),
-    assertionKeys: new OwnKeys(assertionKeys, clock),
-  };
-}
+export type KeyRings = Readonly<Record<(typeof OWN_KEYS)[number], KeyRing>>;
 
 /**
  * Limits for calls to a thread whose event loop turns but makes no progress. A thread that hangs is terminated after
@@ -56,7 +43,11 @@ export class ThreadLife {
   readonly #backlog: LogBacklog;
   readonly #state: ReloadState;
   readonly #listening = Promise.withResolvers<{ address: string; port: number }>();
+  /** Resolves when the thread listens. Rejects if it terminates before that. */
+  readonly listening = this.#listening.promise;
   readonly #exited = Promise.withResolvers<void>();
+  /** Resolves when it has terminated. */
+  readonly exited = this.#exited.promise;
   readonly #calls: RpcClient<ThreadApi>;
 
   constructor(
@@ -65,8 +56,7 @@ export class ThreadLife {
     sink: LogSink,
     state: ReloadState,
   ) {
-    const { configuration, upstreams, trustedKeyFiles, logo, apiKeys } = options;
-    const { version, revocations, tls, log } = options;
+    const { configuration, files, version, revocations, tls, log } = options;
     this.#options = options;
     this.#sink = sink;
     this.#backlog = new LogBacklog(placement.backlog, placement.index, MAX_WAITING);
@@ -76,15 +66,14 @@ export class ThreadLife {
     const { memory: weights } = options.buffered;
     const rings = { keys: options.keys.ring, assertionKeys: options.assertionKeys.ring };
     const held = { rings, revoked: revocations.news(), pulse, weights };
-    const files = { upstreams, trustedKeyFiles, logo, apiKeys };
-    const own = { configuration, ...files, version, tls, ...held };
+    const own = { configuration, files, version, tls, ...held };
     const workerData: ThreadData = { ...own, ...placement };
     const worker = new Worker(workerFile("thread", import.meta.url), { workerData });
     this.#worker = worker;
-    this.#calls = new RpcClient<ThreadApi>(worker, ERROR_CODEC, LIMITS);
-    expose(worker, this.#mainApi(), ERROR_CODEC);
+    this.#calls = new RpcClient<ThreadApi>(worker, LIMITS);
+    expose(worker, this.#mainApi());
     const ends = [
-      ...NAMES.map((name) =>
+      ...OWN_KEYS.map((name) =>
         options[name].onChange(() => this.#calls.notify("keys", name, options[name].ring)),
       ),
       revocations.onChange((news) => this.#calls.notify("revoked", news)),
@@ -107,22 +96,12 @@ export class ThreadLife {
       this.#exited.resolve();
     });
     // Nobody may be waiting for it: this prevents an unhandled rejection.
-    this.#listening.promise.catch(() => undefined);
-  }
-
-  /** Resolves when the thread listens. Rejects if it terminates before that. */
-  get listening(): Promise<{ readonly address: string; readonly port: number }> {
-    return this.#listening.promise;
+    this.listening.catch(() => undefined);
   }
 
   /** Whether it accepts clients and answers calls. */
   get serves(): boolean {
     return this.#listens && !this.terminated && !this.hasExited;
-  }
-
-  /** Resolves when it has terminated. */
-  get exited(): Promise<void> {
-    return this.#exited.promise;
   }
 
   /** All trusted issuers as last reported; empty for a thread that does not serve. */
@@ -144,16 +123,20 @@ export class ThreadLife {
   }
 
   /**
-   * Resolves when the change is prepared, or when the thread will not answer any more. Rejects if it cannot be
-   * prepared.
+   * Prepares a change, or puts it in force. Resolves when that is done, or when the thread will not answer any more.
+   * Rejects if it cannot be prepared. Terminates a thread that does not answer in time; its successor starts with the
+   * change.
    */
-  prepare(changed: TrafficChange): Promise<void> {
-    return this.#change("prepare", changed);
-  }
-
-  /** Resolves when the change is in force, or when the thread will not answer any more. */
-  commit(): Promise<void> {
-    return this.#change("commit");
+  async change<Name extends "prepare" | "commit">(
+    name: Name,
+    ...args: Parameters<ThreadApi[Name]>
+  ): Promise<void> {
+    try {
+      await this.#calls.call(name, ...args);
+    } catch (error) {
+      noReply(error);
+      if (error instanceof NoReplyError && error.reason === "late") this.terminate();
+    }
   }
 
   rollback(): void {
@@ -170,19 +153,6 @@ export class ThreadLife {
     this.terminated = true;
     void this.#worker.terminate();
     this.#calls.close();
-  }
-
-  /** Terminates a thread that does not answer in time; its successor starts with the change. */
-  async #change<Name extends "prepare" | "commit">(
-    name: Name,
-    ...args: Parameters<ThreadApi[Name]>
-  ): Promise<void> {
-    try {
-      await this.#calls.call(name, ...args);
-    } catch (error) {
-      noReply(error);
-      if (error instanceof NoReplyError && error.reason === "late") this.terminate();
-    }
   }
 
   /** The functions of the main thread that the thread may call. */

@@ -1,8 +1,7 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import type { Configuration } from "../../config/configuration.ts";
-import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
-import type { IssuerState, Reloaded } from "../../core/status.ts";
-import type { RecentEvents } from "../../core/recent.ts";
+import { GateError } from "../../core/request/errors.ts";
+import type { IssuerState, RecentEvents, Reloaded } from "../../core/status.ts";
 import type { LoginService, SignIns } from "../../core/login.ts";
 import type { PublishRevocations, RevocationNews } from "../../core/revocation.ts";
 import type {
@@ -14,26 +13,27 @@ import type {
 import { systemClock, timeOfAllThreads } from "../../lib/clock.ts";
 import { createResponseIds } from "../../lib/http/response-ids.ts";
 import { type SharedCounts, ThreadCounts } from "../../lib/async/shared-counts.ts";
-import { expose, NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
+import { expose, NoReplyError, RpcClient } from "../../core/thread-rpc.ts";
 import { attachInFlight } from "../../policy/concurrency/concurrency-limiter.ts";
 import { withTimeout } from "../../lib/async/with-timeout.ts";
 import { type ProofMemory, UsedProofs } from "../../tokens/proofs/proof-memory.ts";
 import { attachSharedTimes, type SharedTimes } from "../../policy/rates/rate-limiter.ts";
 import { MAX_WAITING } from "../../observe/log/log-sink.ts";
 import type { KeyRing } from "../../tokens/keys/key-ring.ts";
+import { OwnKeys } from "../../tokens/keys/own-keys.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
 import { startForgetting } from "../../tokens/revocation/revocation-service.ts";
 import { openLedger } from "../client-warnings.ts";
 import type { GateFiles } from "../from-files.ts";
 import { seriesOf, type ServerTls } from "../gate/from-configuration.ts";
-import { type KeyRings, threadKeys, type ThreadKeys } from "./thread-life.ts";
+import type { KeyRings } from "./thread-life.ts";
 import { LogBacklog, postedSink } from "./log-backlog.ts";
-import { beat, type SharedPulse } from "./pulse.ts";
+import { beat } from "./pulse.ts";
 import { createObservation, type Observation } from "../observation.ts";
 import { ReloadStates } from "../reload/reload-states.ts";
 import { collectStart } from "./thread-memory.ts";
 import { surviveErrors } from "../survive-errors.ts";
-import { posted, type PostedAnswer, type QueryName } from "./thread-queries.ts";
+import type { ThreadState } from "./thread-state.ts";
 import { startTraffic, type Traffic, type TrafficChange } from "../traffic.ts";
 import type { Change } from "../../core/change.ts";
 
@@ -95,14 +95,15 @@ export interface ThreadPlacement {
 }
 
 /** The start options of a traffic thread. */
-export interface ThreadData extends GateFiles, ThreadPlacement {
+export interface ThreadData extends ThreadPlacement {
   readonly configuration: Configuration;
+  readonly files: GateFiles;
   readonly version: string;
   readonly rings: KeyRings;
   /** The revocations at its start. */
   readonly revoked: readonly RevocationNews[];
   readonly tls: ServerTls;
-  readonly pulse: SharedPulse;
+  readonly pulse: SharedArrayBuffer;
   /** Shared memory in which the threads count the bytes buffered for clients; this thread's row is `index + 1`. */
   readonly weights: SharedArrayBuffer;
 }
@@ -201,7 +202,7 @@ function countsOf({ connections, inFlight, arrivalTimes, proofs, index }: Thread
 interface ThreadParts extends Pick<Observation, "metrics" | "recent" | "sink"> {
   readonly traffic: Promise<Traffic>;
   readonly changes: ThreadChange;
-  readonly keys: ThreadKeys;
+  readonly keys: Readonly<Record<keyof KeyRings, OwnKeys>>;
   readonly revocations: RevocationList;
   close(): void;
 }
@@ -213,8 +214,7 @@ function threadApi(parts: ThreadParts) {
     keys: (name: keyof KeyRings, ring: KeyRing) => keys[name].replace(ring),
     revoked: (news: RevocationNews) => revocations.take(news),
     scrape: (): Promise<readonly object[]> => metrics.json(),
-    collect: async (name: QueryName): Promise<PostedAnswer> =>
-      posted(name, await (await traffic).collect(name)),
+    state: async (): Promise<ThreadState> => (await traffic).state(),
     recent: (): RecentEvents => parts.recent.events(),
     /** Must be the last call. Also returns the metrics, which cannot be fetched afterwards. */
     async drain(): Promise<{ readonly finished: boolean; readonly metrics: readonly object[] }> {
@@ -228,17 +228,19 @@ function threadApi(parts: ThreadParts) {
 }
 
 async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
-  const { upstreams, trustedKeyFiles, logo, apiKeys } = data;
-  const { version, rings, tls, index, count, pulse, weights } = data;
+  const { files, version, rings, tls, index, count, pulse, weights } = data;
   let { configuration } = data;
   beat(pulse);
   const clock = systemClock;
-  const keys = threadKeys(rings, clock);
+  const keys = {
+    keys: new OwnKeys(rings.keys, clock),
+    assertionKeys: new OwnKeys(rings.assertionKeys, clock),
+  };
   const revocations = new RevocationList();
   for (const news of data.revoked) revocations.take(news);
   startForgetting(revocations, clock);
   const limits = { timeoutMs: LOGIN_MS, maxPending: () => maxLogins(configuration) };
-  const main = new RpcClient<MainApi>(port, ERROR_CODEC, limits);
+  const main = new RpcClient<MainApi>(port, limits);
   const backlog = new LogBacklog(data.backlog, index, MAX_WAITING);
   const sink = postedSink((lines, bytes) => main.notify("log", lines, bytes), backlog);
   const observation = createObservation(configuration, sink, { version, process: false });
@@ -249,10 +251,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   metrics.gauges.bufferedBytes = () => buffered.bytes;
   const starting = startTraffic({
     configuration,
-    upstreams,
-    trustedKeyFiles,
-    logo,
-    apiKeys,
+    files,
     version,
     ...keys,
     tls,
@@ -278,7 +277,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
     metrics.add(seriesOf(configuration));
   });
   const parts = { ...observation, traffic: starting, changes, keys, revocations };
-  expose(port, threadApi({ ...parts, close: () => port.close() }), ERROR_CODEC);
+  expose(port, threadApi({ ...parts, close: () => port.close() }));
   const traffic = await starting;
   surviveErrors(log);
   metrics.gauges.tokenCacheEntries = traffic.tokenCacheEntries;

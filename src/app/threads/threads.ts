@@ -12,28 +12,13 @@ import { openDryRunGate } from "../explanation/dry-run-gate.ts";
 import { logBacklogMemory } from "./log-backlog.ts";
 import { prepareAll } from "../reload/reloader.ts";
 import { collectStart, keepThreadsSmall } from "./thread-memory.ts";
-import type { RecentEvents } from "../../core/recent.ts";
-import { mergeAnswers, mergeIssuers } from "./thread-queries.ts";
+import { mergeIssuers, mergeStates } from "./thread-state.ts";
 import { TrafficThread } from "./traffic-thread.ts";
 import type { Traffic, TrafficChange, TrafficOptions } from "../traffic.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 
 /** Several threads that accept connections on one port and share metrics and logins. */
-export interface Threads extends Traffic {
-  /**
-   * Returns the metrics of this thread and all others together, in the exposition format. For threads that do not
-   * answer, it uses their last known metrics.
-   */
-  metricsText(own: Metrics): Promise<string>;
-  /** Returns the number of threads that serve clients. */
-  alive(): number;
-  /** Returns the recent events of each thread; undefined for a thread that does not answer. */
-  recent(): Promise<readonly (RecentEvents | undefined)[]>;
-  /** Returns the metrics of this thread and all others together, as objects. */
-  metricObjects(own: Metrics): Promise<MetricObjects>;
-  /** Returns the permanent failures of threads. */
-  failures(): readonly string[];
-}
+export type Threads = Awaited<ReturnType<typeof startThreads>>;
 
 /** Interval of the health checks, in milliseconds. */
 const CHECK_EVERY_MS = 1_000;
@@ -41,11 +26,7 @@ const CHECK_EVERY_MS = 1_000;
 const COLLECT_AFTER_MS = 1_000;
 
 /** Starts `count` threads. Rejects if one of them cannot listen on the address. */
-export async function startThreads(
-  options: TrafficOptions,
-  count: number,
-  sink: LogSink,
-): Promise<Threads> {
+export async function startThreads(options: TrafficOptions, count: number, sink: LogSink) {
   keepThreadsSmall(count);
   const placement = { index: 0, count, port: options.port, ...commonMemory(count) };
   const first = new TrafficThread(options, sink, placement);
@@ -61,13 +42,13 @@ export async function startThreads(
     callEach(threads, (thread) => thread.check());
   }, CHECK_EVERY_MS).unref();
   const dryRunGate = openDryRunGate(options);
-  return {
+  const traffic: Traffic = {
     address,
     port,
     // Each thread has its own gauge; the metrics add them up.
     tokenCacheEntries: () => 0,
     upstreamLoad: () => ({ inFlight: 0, waiting: 0, leftOut: 0, targets: 0 }),
-    issuers: () => mergeIssuers(threads.map(({ issuers }) => issuers)),
+    issuers: () => mergeIssuers(threads.flatMap(({ issuers }) => issuers)),
     query: dryRunGate.query,
     prepare: (changed) =>
       prepareAll([() => dryRunGate.prepare(changed), () => prepareAllThreads(threads, changed)]),
@@ -81,12 +62,26 @@ export async function startThreads(
       clearInterval(checks);
       await Promise.all([dryRunGate.close(), ...threads.map((thread) => thread.abandon())]);
     },
-    metricsText: async (own) => own.textWith(await countedIn(threads)),
-    metricObjects: async (own) => totalsOf([await own.json(), ...(await countedIn(threads))]),
-    collect: async (name) =>
-      mergeAnswers(name, await Promise.all(threads.map((each) => each.ask("collect", name)))),
+    async state() {
+      const states = await Promise.all(threads.map((thread) => thread.ask("state")));
+      return mergeStates(states.filter((state) => state !== undefined));
+    },
+  };
+  return {
+    ...traffic,
+    /**
+     * Returns the metrics of this thread and all others together, in the exposition format. For threads that do not
+     * answer, it uses their last known metrics.
+     */
+    metricsText: async (own: Metrics) => own.textWith(await countedIn(threads)),
+    /** Returns the same as objects. */
+    metricObjects: async (own: Metrics) =>
+      totalsOf([await own.json(), ...(await countedIn(threads))]),
+    /** Returns the recent events of each thread; undefined for a thread that does not answer. */
     recent: () => Promise.all(threads.map((thread) => thread.ask("recent"))),
+    /** Returns the number of threads that serve clients. */
     alive: () => threads.filter(({ alive }) => alive).length,
+    /** Returns the permanent failures of threads. */
     failures: () => threads.flatMap(({ failure }) => failure ?? []),
   };
 }

@@ -23,14 +23,6 @@ const UNHEALTHY_ENDS = 5;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 30_000;
 
-/** The result of one check of a thread. */
-interface HealthCheck {
-  /** Whether its event loop has turned since the last check. */
-  readonly turned: boolean;
-  /** Whether it accepts clients. */
-  readonly listens: boolean;
-}
-
 /** Judges a traffic thread by regular checks over all its lives. */
 class ThreadHealth {
   /** Checks since the thread last turned and served, in any life. */
@@ -41,8 +33,12 @@ class ThreadHealth {
   /** Consecutive ends of short lives. */
   #ends = 0;
 
-  /** @returns whether this life hangs. */
-  check({ turned, listens }: HealthCheck): boolean {
+  /**
+   * @param turned whether its event loop has turned since the last check.
+   * @param listens whether it accepts clients.
+   * @returns whether this life hangs.
+   */
+  check(turned: boolean, listens: boolean): boolean {
     this.#age += 1;
     this.#still = turned ? 0 : this.#still + 1;
     this.#away = turned && listens ? 0 : this.#away + 1;
@@ -144,7 +140,7 @@ export class TrafficThread {
   check(): void {
     const life = this.#life;
     if (this.#drained) return;
-    const hangs = this.#health.check({ turned: life.turned(), listens: life.serves });
+    const hangs = this.#health.check(life.turned(), life.serves);
     this.#countedAgo += 1;
     if (life.terminated) this.#checkTermination();
     else if (hangs && !life.hasExited) this.#terminate(life);
@@ -159,7 +155,7 @@ export class TrafficThread {
     this.#prepared = undefined;
     if (this.#drains || !this.#life.serves) return;
     this.#prepared = this.#life;
-    await this.#life.prepare(changed);
+    await this.#life.change("prepare", changed);
   }
 
   /** Puts the prepared change in force, also for later lives of the thread. */
@@ -168,7 +164,7 @@ export class TrafficThread {
     this.#options = forSuccessors({ ...this.#options, ...changed });
     const life = this.#life;
     if (life.hasExited) return;
-    if (this.#prepared === life) await life.commit();
+    if (this.#prepared === life) await life.change("commit");
     else void this.#catchUp(life, changed);
   }
 
@@ -252,8 +248,8 @@ export class TrafficThread {
   /** Applies a change to a life that was still starting when the other threads prepared it. */
   async #catchUp(life: ThreadLife, changed: TrafficChange): Promise<void> {
     try {
-      await life.prepare(changed);
-      await life.commit();
+      await life.change("prepare", changed);
+      await life.change("commit");
     } catch (error) {
       this.#options.log.error("a traffic thread failed", { thread: this.#index, error });
       life.terminate();
@@ -276,5 +272,5 @@ export class TrafficThread {
 
 /** Without the contents of key files: they change without a reload, so a later life must read them again. */
 function forSuccessors(options: TrafficOptions): TrafficOptions {
-  return { ...options, trustedKeyFiles: new Map() };
+  return { ...options, files: { ...options.files, trustedKeyFiles: new Map() } };
 }

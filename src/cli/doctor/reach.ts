@@ -46,7 +46,9 @@ export async function reach(
     const hint = "check the name, and the DNS of this machine or pod";
     return [bad(`${label}: ${hostname} does not resolve (${remoteFailure(error)})`, hint)];
   }
-  const socket = openTcp(origin);
+  const socket = connect(
+    socketPath === undefined ? { host: hostname, port: origin.port } : { path: socketPath },
+  );
   try {
     await within(eventOf(socket, "connect"), timeoutMs);
     findings.push(good(`${label}: accepts connections`));
@@ -58,12 +60,6 @@ export async function reach(
   } finally {
     socket.destroy();
   }
-}
-
-function openTcp({ hostname, port, socketPath }: TargetOrigin): Socket {
-  return socketPath === undefined
-    ? connect({ host: hostname, port })
-    : connect({ path: socketPath });
 }
 
 /**
@@ -180,13 +176,6 @@ function certificateFindings(
 const RENEW = "renew it, or set the clock of this machine";
 
 function trustHint(code: string, { authority, name }: TlsHints): string {
-  switch (code) {
-    case "CERT_HAS_EXPIRED":
-    case "CERT_NOT_YET_VALID":
-      return RENEW;
-    case "ERR_TLS_CERT_ALTNAME_INVALID":
-      return name;
-    default:
-      return authority;
-  }
+  if (code === "CERT_HAS_EXPIRED" || code === "CERT_NOT_YET_VALID") return RENEW;
+  return code === "ERR_TLS_CERT_ALTNAME_INVALID" ? name : authority;
 }

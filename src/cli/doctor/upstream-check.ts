@@ -2,8 +2,8 @@ import { isIP } from "node:net";
 import { upstreamsOf } from "../../app/from-files.ts";
 import { remoteFailure } from "../../lib/text/error-code.ts";
 import { healthFaultOf } from "../../upstream/pool/health-check.ts";
-import { createTarget } from "../../upstream/pool/target.ts";
-import { originAt, originOf, type TargetOrigin } from "../../upstream/pool/target-origin.ts";
+import { Target } from "../../upstream/pool/target.ts";
+import { originOf, type TargetOrigin } from "../../upstream/pool/target-origin.ts";
 import type { UpstreamOptions } from "../../upstream/pool/upstreams.ts";
 import { lookupFor } from "../../upstream/resolve/lookup.ts";
 import { bad, type Examined, type Finding, good, type ReachOptions, within } from "./finding.ts";
@@ -49,7 +49,7 @@ async function checkTarget(
   }
   const found = await Promise.all(
     addresses.map((each) =>
-      checkOrigin(upstream, `${label} at ${each}`, originAt(origin, each), reaching),
+      checkOrigin(upstream, `${label} at ${each}`, { ...origin, hostname: each }, reaching),
     ),
   );
   return found.flat();
@@ -64,7 +64,7 @@ async function checkOrigin(
   const { health, protocol } = upstream;
   const findings = await reach(label, origin, { ...reaching, hints: HINTS, protocol });
   if (health === undefined || findings.some(({ result }) => result === "bad")) return findings;
-  const target = createTarget(label, origin, upstream);
+  const target = new Target(label, origin, upstream);
   const fault = await healthFaultOf(target, health);
   await target.pool.close();
   const hint = "check the backend, health.path and health.status";

@@ -15,32 +15,17 @@ import { bad, type Examined, type Finding, good, warning } from "./finding.ts";
 
 /** What an operator can do if the connection to a user store or a state server fails. */
 const CONNECTION_HINTS: readonly StoreHint[] = [
-  {
-    reason: /^ECONNREFUSED/,
-    hint: "is the server running and listening at this address and port?",
-  },
-  {
-    reason: /^(?:ENOTFOUND|EAI_AGAIN)/,
-    hint: "check the host in `url`, and the DNS of this machine or pod",
-  },
-  {
-    reason: /^(?:EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)/,
-    hint: "does a firewall or NetworkPolicy let this through?",
-  },
-  { reason: /ALTNAME/, hint: "the certificate does not match the name in `url`" },
-  {
-    reason: /EXPIRED|NOT_YET_VALID/,
-    hint: "renew the server's certificate, or set the clock of this machine",
-  },
-  { reason: /SELF_SIGNED|VERIFY|ISSUER/, hint: "set `caFile` to the certificate of its authority" },
-  {
-    reason: /ERR_SSL|^EPROTO|ECONNRESET/,
-    hint: "does this port speak TLS, and does the scheme of `url` match?",
-  },
-  {
-    reason: /\btime|timeout|^Connection terminated/i,
-    hint: "the server hangs or is slow, or a firewall drops the connection: raise `timeout` if it needs longer",
-  },
+  [/^ECONNREFUSED/, "is the server running and listening at this address and port?"],
+  [/^(?:ENOTFOUND|EAI_AGAIN)/, "check the host in `url`, and the DNS of this machine or pod"],
+  [/^(?:EHOSTUNREACH|ENETUNREACH|ETIMEDOUT)/, "does a firewall or NetworkPolicy let this through?"],
+  [/ALTNAME/, "the certificate does not match the name in `url`"],
+  [/EXPIRED|NOT_YET_VALID/, "renew the server's certificate, or set the clock of this machine"],
+  [/SELF_SIGNED|VERIFY|ISSUER/, "set `caFile` to the certificate of its authority"],
+  [/ERR_SSL|^EPROTO|ECONNRESET/, "does this port speak TLS, and does the scheme of `url` match?"],
+  [
+    /\btime|timeout|^Connection terminated/i,
+    "the server hangs or is slow, or a firewall drops the connection: raise `timeout` if it needs longer",
+  ],
 ];
 
 /**
@@ -50,8 +35,9 @@ const CONNECTION_HINTS: readonly StoreHint[] = [
  * @param otherwise the hint if none matches.
  */
 export function storeHint(reason: string, own: readonly StoreHint[], otherwise: string): string {
-  const fits = [...CONNECTION_HINTS, ...own].find((each) => each.reason.test(reason));
-  return fits?.hint ?? otherwise;
+  const [, hint = otherwise] =
+    [...CONNECTION_HINTS, ...own].find(([each]) => each.test(reason)) ?? [];
+  return hint;
 }
 
 /** Looks up a name in each remote store, which checks connection, TLS, credentials and query. */

@@ -1,12 +1,7 @@
 import { type Terminal, UsageError } from "../command.ts";
 
 /** Marks in front of result lines. */
-export interface Marks {
-  readonly good: string;
-  readonly bad: string;
-  readonly warning: string;
-  readonly skipped: string;
-}
+export type Marks = Readonly<Record<"good" | "bad" | "warning" | "skipped", string>>;
 
 const SIGNS: Marks = { good: "✓", bad: "✗", warning: "!", skipped: "-" };
 const ASCII: Marks = { good: "+", bad: "x", warning: "!", skipped: "-" };

@@ -13,18 +13,11 @@ export function readablePassword(): string {
   return [group(), group(), group(), group()].join("-");
 }
 
-/** Asks a person at a terminal. */
-interface Prompt {
-  /** @returns the line that was typed. @throws Error if the input ends first. */
-  ask(question: string): Promise<string>;
-  close(): void;
-}
-
 /**
  * Opens a line editor on the terminal. The process does not end until the editor is closed.
  * @param hidden whether to hide the input.
  */
-export function openPrompt(terminal: Terminal, { hidden = false } = {}): Prompt {
+export function openPrompt(terminal: Terminal, { hidden = false } = {}) {
   // The line editor switches off the echo of the terminal and echoes itself; if `hidden`, that echo is dropped.
   const output = new Writable({
     write(shown: Buffer, _encoding, done) {
@@ -35,14 +28,15 @@ export function openPrompt(terminal: Terminal, { hidden = false } = {}): Prompt 
   const editor = createInterface({ input: terminal.input, output, terminal: true, historySize: 0 });
   const lines = editor[Symbol.asyncIterator]();
   return {
-    async ask(question) {
+    /** @returns the line that was typed. @throws Error if the input ends first. */
+    async ask(question: string): Promise<string> {
       terminal.err(question);
       const { done, value } = await lines.next();
       if (hidden) terminal.err("\n");
       if (done === true) throw new Error(`no answer to "${question.trim()}"`);
       return value;
     },
-    close: () => editor.close(),
+    close: (): void => editor.close(),
   };
 }
 

@@ -1,6 +1,6 @@
 import { CLIENTS_LISTEN } from "./server-section.ts";
 import { z } from "zod";
-import { flag, listen, network, text, urlPath, settings } from "../fields.ts";
+import { flag, listen, network, oneOf, settings, text, urlPath } from "../fields.ts";
 import {
   listAt,
   mappingAt,
@@ -45,10 +45,9 @@ function adminSection() {
       .default(["127.0.0.0/8", "::1"])
       .describe("Networks that may use the privileged pages under /-/"),
     ready: settings("Additional conditions for readiness", {
-      upstreams: z
-        .enum(["none", "any", "all"])
-        .default("none")
-        .describe("Upstreams that must accept connections for /readyz to be 200"),
+      upstreams: oneOf(["none", "any", "all"], "none").describe(
+        "Upstreams that must accept connections for /readyz to be 200",
+      ),
       users: flag(false).describe(
         "Whether remote user stores must be available for /readyz to be 200",
       ),

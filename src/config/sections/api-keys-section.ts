@@ -1,11 +1,20 @@
 import { z } from "zod";
 import { KEY_QUERY } from "../../tokens/api-keys/postgres-keys.ts";
 import { filePath } from "../fields.ts";
-import { listAt, mappingAt, type PathProblem, type Section, type Written } from "../written.ts";
+import {
+  listAt,
+  type Mapping,
+  mappingAt,
+  ofEachRoute,
+  type PathProblem,
+  type Section,
+  type Written,
+} from "../written.ts";
+import type { YamlPath } from "../../lib/files/positioned-yaml.ts";
 import { database, store, timeout } from "./users-section.ts";
 
 /** What holds of the section `apiKeys`, besides its schema. */
-export const apiKeys: Section = { rules: [placeProblems] };
+export const apiKeys: Section = { rules: [ofEachRoute(placeProblems)] };
 
 /** The section `apiKeys`: where the keys of programs are, which have no other token. */
 export function apiKeysSection() {
@@ -33,18 +42,12 @@ function postgresStore() {
 }
 
 /** A place for API keys needs a store of them. */
-function placeProblems({ whole, routes }: Written): PathProblem[] {
+function placeProblems(route: Mapping, at: YamlPath, { whole }: Written): PathProblem[] {
   if (listAt(whole, "apiKeys").length > 0) return [];
-  return routes.flatMap((route, index) =>
-    listAt(route, "tokenFrom").flatMap((place, at) =>
-      mappingAt(place)["apiKey"] === undefined
-        ? []
-        : [
-            {
-              path: ["routes", index, "tokenFrom", at, "apiKey"],
-              message: "needs apiKeys: no API key would be accepted",
-            },
-          ],
-    ),
+  const message = "needs apiKeys: no API key would be accepted";
+  return listAt(route, "tokenFrom").flatMap((place, index) =>
+    mappingAt(place)["apiKey"] === undefined
+      ? []
+      : [{ path: [...at, "tokenFrom", index, "apiKey"], message }],
   );
 }

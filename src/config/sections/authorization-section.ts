@@ -5,10 +5,12 @@ import {
   entryName,
   line,
   onError,
+  optional,
+  optionalMapping,
   remoteAccess,
   remoteTimes,
-  staleTime,
   remoteUrl,
+  staleTime,
   text,
 } from "../fields.ts";
 import { listAt, mappingAt, type PathProblem, unknownIssuers, type Written } from "../written.ts";
@@ -30,33 +32,26 @@ function attribute() {
     .exactOptional();
 }
 
-function resource() {
-  return z
-    .strictObject({
-      group: attribute().describe("API group; empty for the core group"),
-      version: attribute().describe("API version"),
-      resource: attribute().describe("Resource, in the plural"),
-      subresource: attribute().describe("Subresource"),
-      namespace: attribute().describe("Namespace"),
-      name: attribute().describe("Name of the object"),
-    })
-    .exactOptional()
-    .describe(
-      "What the caller must be allowed to use; may contain ${query:NAME} and ${header:NAME}. Default: the path",
-    );
-}
-
 function subjectAccessReview() {
   return z.strictObject({
     kind: z.literal("subjectAccessReview").describe("Asks Kubernetes RBAC"),
     apiServer: apiServer(),
     ...remoteAccess(),
-    issuers: z
-      .array(text())
-      .min(1)
-      .exactOptional()
-      .describe("Issuers whose subjects are users of the cluster; default: those with tokenReview"),
-    resource: resource(),
+    issuers: optional(
+      "Issuers whose subjects are users of the cluster; default: those with tokenReview",
+      z.array(text()).min(1),
+    ),
+    resource: optionalMapping(
+      "What the caller must be allowed to use; may contain ${query:NAME} and ${header:NAME}. Default: the path",
+      {
+        group: attribute().describe("API group; empty for the core group"),
+        version: attribute().describe("API version"),
+        resource: attribute().describe("Resource, in the plural"),
+        subresource: attribute().describe("Subresource"),
+        namespace: attribute().describe("Namespace"),
+        name: attribute().describe("Name of the object"),
+      },
+    ),
     ...remoteTimes({ timeout: "2s", cache: "30s" }),
     staleFor: staleTime(),
     onError: onError(),

@@ -4,7 +4,10 @@ import {
   claimName,
   filePath,
   flag,
+  mapping,
   name,
+  oneOf,
+  optional,
   refuse,
   remoteAccess,
   remoteUrl,
@@ -38,36 +41,34 @@ const LARGEST_LOGO = 5 * 1_024;
 const ONE_YEAR = 366 * 24 * 3_600_000;
 
 export function browserSection() {
-  return z
-    .strictObject({
-      cookie: z
-        .string()
-        .regex(TOKEN, "must be the name of a cookie")
-        .refine(
-          (name) => name.startsWith("__Host-"),
-          "must begin with __Host-: no other host and no page without TLS can set such a cookie",
-        )
-        .default("__Host-sallyport")
-        .describe("Cookie that holds the token, for this host alone"),
-      lifetime: wholeSeconds({ min: 1_000, max: ONE_YEAR })
-        .exactOptional()
-        .describe("Time until people must sign in again; default and maximum: tokens.lifetime"),
-      page: z
-        .union([
-          z.literal("off"),
-          z.strictObject({
-            title: text().default("Sallyport").describe("Name of what is protected"),
-            message: text().exactOptional().describe("Whom to ask for access, for example"),
-            logo: filePath({ maxBytes: LARGEST_LOGO })
-              .exactOptional()
-              .describe("Picture above the title: SVG, PNG, JPEG or WebP, 5 KiB at most"),
-          }),
-        ])
-        .exactOptional()
-        .describe("off: no pages, the envelope for everybody"),
-      providers: z.array(provider()).default([]).describe("OpenID providers"),
-    })
-    .describe("People with browsers: a sign-in page, and a cookie with a token");
+  return mapping("People with browsers: a sign-in page, and a cookie with a token", {
+    cookie: z
+      .string()
+      .regex(TOKEN, "must be the name of a cookie")
+      .refine(
+        (name) => name.startsWith("__Host-"),
+        "must begin with __Host-: no other host and no page without TLS can set such a cookie",
+      )
+      .default("__Host-sallyport")
+      .describe("Cookie that holds the token, for this host alone"),
+    lifetime: wholeSeconds({ min: 1_000, max: ONE_YEAR })
+      .exactOptional()
+      .describe("Time until people must sign in again; default and maximum: tokens.lifetime"),
+    page: z
+      .union([
+        z.literal("off"),
+        z.strictObject({
+          title: text().default("Sallyport").describe("Name of what is protected"),
+          message: optional("Whom to ask for access, for example", text()),
+          logo: filePath({ maxBytes: LARGEST_LOGO })
+            .exactOptional()
+            .describe("Picture above the title: SVG, PNG, JPEG or WebP, 5 KiB at most"),
+        }),
+      ])
+      .exactOptional()
+      .describe("off: no pages, the envelope for everybody"),
+    providers: z.array(provider()).default([]).describe("OpenID providers"),
+  });
 }
 
 function provider() {
@@ -75,7 +76,7 @@ function provider() {
   return z
     .strictObject({
       name: name().describe("Name in paths, metrics, log and the claim idp"),
-      label: text().exactOptional().describe("Text on the button; default: the name"),
+      label: optional("Text on the button; default: the name", text()),
       issuer: remoteUrl().describe("Issuer, which has a discovery document"),
       caFile,
       clientId: text().describe("Client id"),
@@ -83,11 +84,10 @@ function provider() {
         .exactOptional()
         .meta({ writeOnly: true })
         .describe("Client secret; use ${file:…}"),
-      clientKeyFile: filePath({ secret: true })
-        .exactOptional()
-        .describe(
-          "Key that signs instead of a secret (private_key_jwt), PEM or JWK; with neither, the client is public",
-        ),
+      clientKeyFile: optional(
+        "Key that signs instead of a secret (private_key_jwt), PEM or JWK; with neither, the client is public",
+        filePath({ secret: true }),
+      ),
       scopes: z
         .array(text().refine((scope) => !/\s/.test(scope), "must be a scope: no blanks"))
         .default(["openid", "email", "profile"])
@@ -95,21 +95,18 @@ function provider() {
         .describe("Scopes to ask for"),
       claims: z
         .strictObject({
-          subject: claimName().exactOptional().describe("Claim with the name; default: sub"),
-          groups: claimName().exactOptional().describe("Claim with the groups; default: groups"),
+          subject: optional("Claim with the name; default: sub", claimName()),
+          groups: optional("Claim with the groups; default: groups", claimName()),
         })
         .prefault({})
         .describe("Claims of the ID token, else of the UserInfo endpoint, that make the caller"),
-      require: personRequirements()
-        .exactOptional()
-        .describe("Who may sign in; others get a page with 403"),
+      require: optional("Who may sign in; others get a page with 403", personRequirements()),
       automatic: flag(false).describe(
         "Whether navigations without a session go there at once; only with one provider and no users",
       ),
-      logout: z
-        .enum(["local", "provider"])
-        .default("local")
-        .describe("Where signing out ends the session: here, or at the provider, too"),
+      logout: oneOf(["local", "provider"], "local").describe(
+        "Where signing out ends the session: here, or at the provider, too",
+      ),
     })
     .transform((written, context) =>
       written.clientSecret !== undefined && written.clientKeyFile !== undefined

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration, flag, headerName, isHost, METHOD, refuse } from "../fields.ts";
+import { duration, flag, headerName, isHost, METHOD, optional, refuse } from "../fields.ts";
 
 /** The section `cors`. */
 const ORIGIN = /^(https?):\/\/(\*\.)?([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/;
@@ -30,11 +30,10 @@ export function corsSection() {
         )
         .min(1)
         .describe("Origins; https://*.example.com matches one label, * every origin"),
-      methods: z
-        .array(z.string().regex(METHOD, "must be a method in upper case"))
-        .min(1)
-        .exactOptional()
-        .describe("Methods; default: those of the routes"),
+      methods: optional(
+        "Methods; default: those of the routes",
+        z.array(z.string().regex(METHOD, "must be a method in upper case")).min(1),
+      ),
       headers: headerNames()
         .default(["Authorization", "Content-Type"])
         .describe("Headers that scripts may send"),

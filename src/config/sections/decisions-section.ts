@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { flag, network } from "../fields.ts";
+import { flag, mapping, network } from "../fields.ts";
 import {
   type Mapping,
   mappingAt,
@@ -14,19 +14,17 @@ export const decisions: Section = { rules: [protocolProblems] };
 
 /** The section `decisions`: other proxies ask whether a request may pass, and forward it themselves. */
 export function decisionsSection() {
-  return z
-    .strictObject({
-      from: z
-        .array(network())
-        .min(1)
-        .describe("Networks of the proxies that may ask; their X-Forwarded-For names the client"),
-      http: flag(true).describe("Whether {server.ownPath}/decide answers"),
-      grpc: flag(false).describe(
-        "Whether envoy.service.auth.v3.Authorization/Check answers; needs server.http2",
-      ),
-      only: flag(false).describe("Whether nothing is forwarded: routes need no upstream"),
-    })
-    .describe("Answers other proxies, such as nginx and Envoy, whether a request may pass");
+  return mapping("Answers other proxies, such as nginx and Envoy, whether a request may pass", {
+    from: z
+      .array(network())
+      .min(1)
+      .describe("Networks of the proxies that may ask; their X-Forwarded-For names the client"),
+    http: flag(true).describe("Whether {server.ownPath}/decide answers"),
+    grpc: flag(false).describe(
+      "Whether envoy.service.auth.v3.Authorization/Check answers; needs server.http2",
+    ),
+    only: flag(false).describe("Whether nothing is forwarded: routes need no upstream"),
+  });
 }
 
 /** Whether an unvalidated configuration forwards nothing. */

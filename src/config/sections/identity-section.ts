@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { claimName, headerName, settings } from "../fields.ts";
+import { claimName, headerName, optional, settings } from "../fields.ts";
 import { ASSERTION_HEADER, belongsToProxy } from "../../upstream/headers/header-names.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
 import { listAt, mappingAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
@@ -22,8 +22,8 @@ function identityHeader() {
 function identitySection() {
   const names = z.strictObject({
     subject: identityHeader().describe("Header for the subject"),
-    groups: identityHeader().exactOptional().describe("Header for the groups, separated by commas"),
-    issuer: identityHeader().exactOptional().describe("Header for the issuer"),
+    groups: optional("Header for the groups, separated by commas", identityHeader()),
+    issuer: optional("Header for the issuer", identityHeader()),
   });
   const presets = z.enum(["sallyport", "oauth2-proxy", "kube-rbac-proxy"]);
   return settings("How Sallyport tells the backend who is calling", {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ACCESS_FIELDS, fieldSource, REQUEST_FIELD_NAMES } from "../../observe/log/access-log.ts";
-import { claimName, refuse, TOKEN, settings } from "../fields.ts";
+import { claimName, oneOf, refuse, settings, TOKEN } from "../fields.ts";
 import { listAt, mappingAt, type PathProblem, textAt, type Written } from "../written.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
 import { namesSecret } from "../../observe/log/redaction.ts";
@@ -32,15 +32,13 @@ const isPlainName = (name: string): boolean => !(name in {});
 
 function logSection() {
   return settings("The log on standard output", {
-    level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Lowest level"),
-    format: z
-      .enum(["json", "pretty", "auto"])
-      .default("auto")
-      .describe("auto: pretty on a terminal, else json"),
-    access: z
-      .enum(["all", "errors", "none"])
-      .default("all")
-      .describe("Requests with an access line; errors: a status of 400 or more"),
+    level: oneOf(["debug", "info", "warn", "error"], "info").describe("Lowest level"),
+    format: oneOf(["json", "pretty", "auto"], "auto").describe(
+      "auto: pretty on a terminal, else json",
+    ),
+    access: oneOf(["all", "errors", "none"], "all").describe(
+      "Requests with an access line; errors: a status of 400 or more",
+    ),
     fields: z
       .record(fieldName(), source())
       .refine(

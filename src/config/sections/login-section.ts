@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration, whole, settings } from "../fields.ts";
+import { duration, optional, settings, whole } from "../fields.ts";
 
 /** The section `login`. */
 const failures = () => whole(1, 1_000_000);
@@ -15,7 +15,30 @@ function throttle() {
         .describe("Failures of one name from one address that lead to a ban"),
       within: duration().prefault("2m").describe("Period in which failures count"),
       ban: duration().prefault("5m").describe("Length of the ban"),
-      ...sharedLimits(),
+      address: settings("Limits for one address, or IPv6 /64, over all names", {
+        attempts: optional(
+          "Failures from one address (IPv6: /64), over all names, that lead to a ban; default: ten times throttle.attempts",
+          failures(),
+        ),
+        within: optional("Period; default: throttle.within", duration()),
+        ban: optional("Length of the ban; default: throttle.ban", duration()),
+      }),
+      account: settings("Limits for one name, over all addresses", {
+        attempts: failures()
+          .default(100)
+          .describe(
+            "Failures of one name in a row, after which an unknown address gets three attempts",
+          ),
+        within: duration().prefault("24h").describe("Time without a failure that resets the count"),
+      }),
+      global: settings("Limits for all names and addresses together", {
+        attempts: failures()
+          .default(300)
+          .describe("Failures from unknown addresses, over all names"),
+        within: duration()
+          .prefault("1m")
+          .describe("Period; above the limit, attempts are refused for a moment"),
+      }),
     })
     .transform(({ address, ...throttle }) => ({
       ...throttle,
@@ -27,35 +50,6 @@ function throttle() {
     }))
     .prefault({})
     .describe("Slows down password guessing");
-}
-
-/** The limits that apply to several names or addresses together. */
-function sharedLimits() {
-  return {
-    address: settings("Limits for one address, or IPv6 /64, over all names", {
-      attempts: failures()
-        .exactOptional()
-        .describe(
-          "Failures from one address (IPv6: /64), over all names, that lead to a ban; default: ten times throttle.attempts",
-        ),
-      within: duration().exactOptional().describe("Period; default: throttle.within"),
-      ban: duration().exactOptional().describe("Length of the ban; default: throttle.ban"),
-    }),
-    account: settings("Limits for one name, over all addresses", {
-      attempts: failures()
-        .default(100)
-        .describe(
-          "Failures of one name in a row, after which an unknown address gets three attempts",
-        ),
-      within: duration().prefault("24h").describe("Time without a failure that resets the count"),
-    }),
-    global: settings("Limits for all names and addresses together", {
-      attempts: failures().default(300).describe("Failures from unknown addresses, over all names"),
-      within: duration()
-        .prefault("1m")
-        .describe("Period; above the limit, attempts are refused for a moment"),
-    }),
-  };
 }
 
 export function loginSection() {

@@ -7,13 +7,16 @@ import {
   flag,
   headerName,
   listen,
+  mapping,
   network,
+  oneOf,
+  optional,
   refuse,
+  settings,
   size,
   sizeOrUnlimited,
-  whole,
   urlPath,
-  settings,
+  whole,
 } from "../fields.ts";
 import { OWN_PATH } from "./browser-section.ts";
 import { foldedName } from "../../lib/http/header-values.ts";
@@ -43,23 +46,6 @@ export const server = {
 
 /** The address on which clients are served by default. */
 export const CLIENTS_LISTEN = "0.0.0.0:8443";
-
-function clientTimeouts() {
-  return settings("Time limits for clients", {
-    header: duration().prefault("10s").describe("Time for the head of a request"),
-    request: duration().prefault("5m").describe("Time for the whole request, head included"),
-    keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
-  });
-}
-
-function drain() {
-  return settings("How Sallyport shuts down", {
-    delay: duration({ min: 0 })
-      .prefault("5s")
-      .describe("Time to serve new requests after readiness has failed"),
-    timeout: duration({ min: 0 }).prefault("20s").describe("Time for running requests after that"),
-  });
-}
 
 function serverSection() {
   return z
@@ -97,8 +83,19 @@ function serverSection() {
           ),
         ...protocols(),
         limits: serverLimits(),
-        timeouts: clientTimeouts(),
-        drain: drain(),
+        timeouts: settings("Time limits for clients", {
+          header: duration().prefault("10s").describe("Time for the head of a request"),
+          request: duration().prefault("5m").describe("Time for the whole request, head included"),
+          keepAlive: duration().prefault("65s").describe("Time until an idle connection is closed"),
+        }),
+        drain: settings("How Sallyport shuts down", {
+          delay: duration({ min: 0 })
+            .prefault("5s")
+            .describe("Time to serve new requests after readiness has failed"),
+          timeout: duration({ min: 0 })
+            .prefault("20s")
+            .describe("Time for running requests after that"),
+        }),
       },
       {
         error: ({ code, input }) =>
@@ -122,18 +119,12 @@ function defaultPerAddress(connections: number): number {
 function protocols() {
   return {
     http2: flag(false).describe("Whether clients may speak HTTP/2, too"),
-    proxyProtocol: z
-      .enum(["off", "accept"])
-      .default("off")
-      .describe(
-        "accept: connections from trustedProxies must begin with a PROXY protocol header, version 1 or 2",
-      ),
-    underscoreHeaders: z
-      .enum(UNDERSCORE_HEADERS)
-      .default("allow")
-      .describe(
-        "Headers with _ in the name: allow passes those that shadow none of Sallyport's, drop removes all, reject answers 400",
-      ),
+    proxyProtocol: oneOf(["off", "accept"], "off").describe(
+      "accept: connections from trustedProxies must begin with a PROXY protocol header, version 1 or 2",
+    ),
+    underscoreHeaders: oneOf(UNDERSCORE_HEADERS, "allow").describe(
+      "Headers with _ in the name: allow passes those that shadow none of Sallyport's, drop removes all, reject answers 400",
+    ),
   };
 }
 
@@ -152,11 +143,10 @@ function serverLimits() {
         .default(100)
         .describe("Concurrent requests on one HTTP/2 connection"),
       connections: whole(1, 1_000_000).default(10_000).describe("Open connections"),
-      connectionsPerAddress: whole(1, 1_000_000)
-        .exactOptional()
-        .describe(
-          "Connections per address (IPv6: /64), except trusted proxies; default: a tenth of connections, at least 10",
-        ),
+      connectionsPerAddress: optional(
+        "Connections per address (IPv6: /64), except trusted proxies; default: a tenth of connections, at least 10",
+        whole(1, 1_000_000),
+      ),
     })
     .transform((limits) => ({
       ...limits,
@@ -170,14 +160,12 @@ const TLS_CHOICES =
   "give { certFile, keyFile }, or { selfSigned: true } for development, or off behind a mesh that provides TLS";
 
 function clientCertificates() {
-  return z
-    .strictObject({
-      mode: z
-        .enum(["optional", "required"])
-        .describe("required refuses clients without one; an invalid one is always refused"),
-      caFile: filePath().describe("Authorities of the clients' certificates, up to the roots, PEM"),
-    })
-    .describe("Requests certificates from clients; the subject goes to the backend");
+  return mapping("Requests certificates from clients; the subject goes to the backend", {
+    mode: z
+      .enum(["optional", "required"])
+      .describe("required refuses clients without one; an invalid one is always refused"),
+    caFile: filePath().describe("Authorities of the clients' certificates, up to the roots, PEM"),
+  });
 }
 
 /** The files of one certificate. */
@@ -193,24 +181,15 @@ function writtenTls() {
   return z.strictObject({
     certFile: certFile.exactOptional(),
     keyFile: keyFile.exactOptional(),
-    certificates: z
-      .array(z.strictObject(certificateFiles()))
-      .min(1)
-      .exactOptional()
-      .describe(
-        "Instead of certFile and keyFile: a client gets the certificate with the DNS name that it asks for (SNI), else the first",
-      ),
-    minVersion: z
-      .enum(["TLSv1.2", "TLSv1.3"])
-      .exactOptional()
-      .describe("Oldest TLS version; default: TLSv1.2"),
+    certificates: optional(
+      "Instead of certFile and keyFile: a client gets the certificate with the DNS name that it asks for (SNI), else the first",
+      z.array(z.strictObject(certificateFiles())).min(1),
+    ),
+    minVersion: optional("Oldest TLS version; default: TLSv1.2", z.enum(["TLSv1.2", "TLSv1.3"])),
     ticketKeyFile: filePath({ secret: true })
       .exactOptional()
       .describe("Key for session tickets, 48 random bytes in base64, the same in all replicas"),
-    selfSigned: z
-      .boolean()
-      .exactOptional()
-      .describe("Generates a certificate at start, for development"),
+    selfSigned: optional("Generates a certificate at start, for development", z.boolean()),
     clientCertificates: clientCertificates().exactOptional(),
   });
 }
@@ -271,28 +250,16 @@ function chosen(tls: WrittenTls, context: z.RefinementCtx): ServerTls {
 function proxyProblems({ whole }: Written): PathProblem[] {
   const { proxyProtocol, trustedProxies, trustedHeaders } = mappingAt(whole, "server");
   if (listAt(trustedProxies).length > 0) return [];
-  const needed = (key: string, message: string): PathProblem => ({
-    path: ["server", key],
-    message,
-  });
-  return [
-    ...(proxyProtocol === "accept"
-      ? [
-          needed(
-            "proxyProtocol",
-            "must not be accept without server.trustedProxies, which name the clients",
-          ),
-        ]
-      : []),
-    ...(listAt(trustedHeaders).length > 0
-      ? [
-          needed(
-            "trustedHeaders",
-            "has no effect without server.trustedProxies, which may send them",
-          ),
-        ]
-      : []),
-  ];
+  const problems: PathProblem[] = [];
+  if (proxyProtocol === "accept") {
+    const message = "must not be accept without server.trustedProxies, which name the clients";
+    problems.push({ path: ["server", "proxyProtocol"], message });
+  }
+  if (listAt(trustedHeaders).length > 0) {
+    const message = "has no effect without server.trustedProxies, which may send them";
+    problems.push({ path: ["server", "trustedHeaders"], message });
+  }
+  return problems;
 }
 
 /**

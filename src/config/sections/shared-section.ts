@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { duration, flag, text } from "../fields.ts";
+import { duration, flag, optional, optionalMapping, text } from "../fields.ts";
 import { caFile } from "./users-section.ts";
 import { SHARED_PARTS } from "../../core/shared-parts.ts";
 
@@ -16,13 +16,14 @@ function sharedSection() {
           "must be a URL such as rediss://user:password@host:6379/0, without a query",
         )
         .describe("URL, with credentials if needed; redis:// is clear text"),
-      password: text()
-        .meta({ writeOnly: true })
-        .exactOptional()
-        .describe("Password, instead of one in the URL"),
+      password: optional("Password, instead of one in the URL", text().meta({ writeOnly: true })),
       caFile: caFile(),
       ...servers(),
-      prefix: keyPrefix(),
+      prefix: z
+        .string()
+        .regex(/^[\w.:/-]{1,100}$/, "must be letters, digits and . : / - _")
+        .default("sallyport:")
+        .describe("Prefix of all keys; replicas with the same one share"),
       timeout: duration({ min: 1, max: 5_000 })
         .prefault("50ms")
         .describe("Maximum wait of a request"),
@@ -52,31 +53,17 @@ function sharedSection() {
     .describe("State that replicas share through a server; without it, each counts for itself");
 }
 
-function keyPrefix() {
-  return z
-    .string()
-    .regex(/^[\w.:/-]{1,100}$/, "must be letters, digits and . : / - _")
-    .default("sallyport:")
-    .describe("Prefix of all keys; replicas with the same one share");
-}
-
 /** The keys for several servers: how to find the primary, or the node that has a key. */
 function servers() {
   return {
-    sentinel: z
-      .strictObject({
-        name: z
-          .string()
-          .regex(/^[\w.-]{1,100}$/, "must be letters, digits and . - _")
-          .describe("Name of the primary"),
-        username: text().exactOptional().describe("User for the sentinels"),
-        password: text()
-          .meta({ writeOnly: true })
-          .exactOptional()
-          .describe("Password for the sentinels"),
-      })
-      .exactOptional()
-      .describe("`url` and `nodes` are sentinels"),
+    sentinel: optionalMapping("`url` and `nodes` are sentinels", {
+      name: z
+        .string()
+        .regex(/^[\w.-]{1,100}$/, "must be letters, digits and . - _")
+        .describe("Name of the primary"),
+      username: optional("User for the sentinels", text()),
+      password: optional("Password for the sentinels", text().meta({ writeOnly: true })),
+    }),
     cluster: flag(false).describe("`url` and `nodes` are nodes of a cluster"),
     nodes: z
       .array(z.string().regex(/^(?:\[[\da-fA-F:.]+\]|[\w.-]{1,255}):\d{1,5}$/, "must be host:port"))

@@ -6,11 +6,14 @@ import {
   filePath,
   flag,
   headerName,
+  oneOf,
+  optional,
+  optionalMapping,
+  settings,
   size,
   text,
   whole,
   wholeSeconds,
-  settings,
 } from "../fields.ts";
 import { REVOCATION_KEYS } from "../../core/revocation.ts";
 import { ASYMMETRIC_ALGORITHMS, SIGNING_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
@@ -31,17 +34,6 @@ const ALGORITHM = "ES256";
 
 const ONE_YEAR = 366 * 24 * 3_600_000;
 
-function tokenCache() {
-  return settings("Cache of verified tokens", {
-    entries: whole(1, 10_000_000)
-      .default(10_000)
-      .describe("Verified tokens to cache, in each thread"),
-    bytes: size({ min: 1024 })
-      .prefault("16MiB")
-      .describe("Memory for them, in all threads; one with 200 groups takes 17 KB"),
-  });
-}
-
 /** Revocation, before tokens end by themselves. */
 function revocationSection() {
   return settings("Revocation of tokens before their exp", {
@@ -52,23 +44,11 @@ function revocationSection() {
       .transform(absolute)
       .exactOptional()
       .describe("File that keeps revocations across restarts; its directory must be writable"),
-    logout: z
-      .boolean()
-      .exactOptional()
-      .describe(
-        "Whether POST /api/logout revokes its token; default: true with browser, else false",
-      ),
+    logout: optional(
+      "Whether POST /api/logout revokes its token; default: true with browser, else false",
+      z.boolean(),
+    ),
     users: flag(true).describe("Whether removing or disabling a user revokes the user's tokens"),
-  });
-}
-
-/** What happens to open connections when a token ends. */
-function streamsSection() {
-  return settings("What happens to open requests and WebSockets when their token ends", {
-    endWithToken: flag(true).describe("Whether requests and WebSockets end with their token"),
-    grace: duration({ min: 0, max: 3_600_000 })
-      .prefault("0s")
-      .describe("How long they may continue after exp; never after a revocation"),
   });
 }
 
@@ -81,13 +61,19 @@ function tokensSection() {
     lifetime: wholeSeconds({ min: 1_000, max: ONE_YEAR })
       .prefault("5h")
       .describe("Time from iat to exp; nothing extends it"),
-    algorithm: z.enum(SIGNING_ALGORITHMS).default(ALGORITHM).describe("Their signature algorithm"),
-    keys: filePath({ kind: "directory", readAgainBy: "reader" })
-      .exactOptional()
-      .describe(
-        "Directory of PEM or JWK files; without it, Sallyport makes a key at start and warns",
-      ),
-    cache: tokenCache(),
+    algorithm: oneOf(SIGNING_ALGORITHMS, ALGORITHM).describe("Their signature algorithm"),
+    keys: optional(
+      "Directory of PEM or JWK files; without it, Sallyport makes a key at start and warns",
+      filePath({ kind: "directory", readAgainBy: "reader" }),
+    ),
+    cache: settings("Cache of verified tokens", {
+      entries: whole(1, 10_000_000)
+        .default(10_000)
+        .describe("Verified tokens to cache, in each thread"),
+      bytes: size({ min: 1024 })
+        .prefault("16MiB")
+        .describe("Memory for them, in all threads; one with 200 groups takes 17 KB"),
+    }),
     jwks: settings(
       "The public keys at /.well-known/jwks.json; the admin listener always serves them",
       {
@@ -97,14 +83,16 @@ function tokensSection() {
       },
     ),
     revocation: revocationSection(),
-    streams: streamsSection(),
+    streams: settings("What happens to open requests and WebSockets when their token ends", {
+      endWithToken: flag(true).describe("Whether requests and WebSockets end with their token"),
+      grace: duration({ min: 0, max: 3_600_000 })
+        .prefault("0s")
+        .describe("How long they may continue after exp; never after a revocation"),
+    }),
     assertion: assertionSection(),
-    proof: z
-      .enum(PROOF_RULES)
-      .default("refuse")
-      .describe(
-        "Tokens bound to a client (cnf): refuse them, accept them with their proof, or require them",
-      ),
+    proof: oneOf(PROOF_RULES, "refuse").describe(
+      "Tokens bound to a client (cnf): refuse them, accept them with their proof, or require them",
+    ),
     trusted: z.array(trusted()).default([]).describe("Other issuers whose tokens are accepted"),
     maxBytes: size({ min: 256, max: 1024 ** 2 })
       .prefault("8KiB")
@@ -122,39 +110,36 @@ const ONE_HOUR = 3_600_000;
 
 /** The part of `tokens` about assertions for backends. */
 function assertionSection() {
-  return z
-    .strictObject({
-      issuer: text().exactOptional().describe("iss; default: tokens.issuer"),
-      audience: text().describe("aud, other than tokens.audience"),
-      keys: filePath({ kind: "directory", readAgainBy: "reader" })
-        .exactOptional()
-        .describe("Directory of PEM or JWK files; default: tokens.keys, else a key made at start"),
-      algorithm: z
-        .enum(ASYMMETRIC_ALGORITHMS)
-        .exactOptional()
-        .describe("Signature algorithm; default: tokens.algorithm"),
-      lifetime: wholeSeconds({ min: 5_000, max: ONE_HOUR })
-        .prefault("60s")
-        .describe("Time from iat to exp, which is never later than the token's"),
-      header: headerName()
-        .refine(
-          (name) => name === ASSERTION_HEADER || !isOwnRequestHeader(name),
-          "must not be a header that frames the message, is hop-by-hop, or belongs to Sallyport",
-        )
-        .default(ASSERTION_HEADER)
-        .describe("Header for it, removed from client requests"),
-      claims: z
-        .array(
-          claimName().refine(
-            (name) => !OWN.includes(name),
-            "must not be a claim that the assertion sets itself",
-          ),
-        )
-        .default(["groups"])
-        .describe("Further claims to copy from the token"),
-    })
-    .exactOptional()
-    .describe("A short-lived JWT for backends, on routes with assertion: true");
+  return optionalMapping("A short-lived JWT for backends, on routes with assertion: true", {
+    issuer: optional("iss; default: tokens.issuer", text()),
+    audience: text().describe("aud, other than tokens.audience"),
+    keys: filePath({ kind: "directory", readAgainBy: "reader" })
+      .exactOptional()
+      .describe("Directory of PEM or JWK files; default: tokens.keys, else a key made at start"),
+    algorithm: z
+      .enum(ASYMMETRIC_ALGORITHMS)
+      .exactOptional()
+      .describe("Signature algorithm; default: tokens.algorithm"),
+    lifetime: wholeSeconds({ min: 5_000, max: ONE_HOUR })
+      .prefault("60s")
+      .describe("Time from iat to exp, which is never later than the token's"),
+    header: headerName()
+      .refine(
+        (name) => name === ASSERTION_HEADER || !isOwnRequestHeader(name),
+        "must not be a header that frames the message, is hop-by-hop, or belongs to Sallyport",
+      )
+      .default(ASSERTION_HEADER)
+      .describe("Header for it, removed from client requests"),
+    claims: z
+      .array(
+        claimName().refine(
+          (name) => !OWN.includes(name),
+          "must not be a claim that the assertion sets itself",
+        ),
+      )
+      .default(["groups"])
+      .describe("Further claims to copy from the token"),
+  });
 }
 
 /** Checks that assertions can be signed and verified, and can never be accepted as tokens. */

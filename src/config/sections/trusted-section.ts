@@ -8,17 +8,18 @@ import {
   duration,
   filePath,
   flag,
+  optional,
+  optionalMapping,
   refuse,
   remoteAccess,
   remoteTimes,
-  staleTime,
   remoteUrl,
+  staleTime,
   text,
 } from "../fields.ts";
 import { PROOF_RULES } from "../../core/request/token-verifier.ts";
 import { ASYMMETRIC_ALGORITHMS } from "../../tokens/keys/algorithms.ts";
 import { TOKEN_CHECKS, type TokenCheckName } from "../../tokens/remote/token-check-kinds.ts";
-import type { KeySetAddress, TrustedIssuer } from "../../tokens/trusted/trusted-keys.ts";
 import { isSafeRemoteUrl } from "../../lib/http/remote-request.ts";
 import { listAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
 
@@ -30,14 +31,13 @@ const TEN_YEARS = 3660 * 24 * 3_600_000;
 
 function jwks() {
   const source = z.strictObject({
-    url: remoteUrl().exactOptional().describe("URL of the key set"),
-    file: filePath({ readAgainBy: "reader" }).exactOptional().describe("File with the key set"),
+    url: optional("URL of the key set", remoteUrl()),
+    file: optional("File with the key set", filePath({ readAgainBy: "reader" })),
     ...remoteAccess(),
-    staleFor: duration({ min: 0, max: ONE_WEEK })
-      .exactOptional()
-      .describe(
-        "How long the last keys stay in use beyond their lifetime if fetches fail; default: 24h",
-      ),
+    staleFor: optional(
+      "How long the last keys stay in use beyond their lifetime if fetches fail; default: 24h",
+      duration({ min: 0, max: ONE_WEEK }),
+    ),
     cacheFile: text()
       .transform(absolute)
       .exactOptional()
@@ -47,62 +47,47 @@ function jwks() {
     .union([remoteUrl().describe("URL of the key set"), source], {
       error: "must be a URL, or { url, … } or { file }",
     })
-    .transform((written) => (typeof written === "string" ? { url: written } : written));
-}
-
-function audience() {
-  return z
-    .union([text(), z.array(text()).min(1)], { error: "must be a text or a list of texts" })
-    .describe("Expected aud, or several, of which a token needs one");
-}
-
-function claimsOfIssuer() {
-  return {
-    claims: z
-      .strictObject({
-        subject: claimName().exactOptional().describe("Claim with the name; default: sub"),
-        groups: claimName()
-          .exactOptional()
-          .describe("Claim with a list of groups, or a text with one; default: groups, a list"),
-      })
-      .exactOptional()
-      .describe("Claims to use instead of sub and groups"),
-    types: z
-      .array(text())
-      .min(1)
-      .exactOptional()
-      .describe("Accepted typ; default: JWT, at+jwt, or none"),
-    maxLifetime: duration({ min: 1_000, max: TEN_YEARS })
-      .exactOptional()
-      .describe("Longest time from iat to exp; iat is then required"),
-  };
+    .transform((written): z.output<typeof source> =>
+      typeof written === "string" ? { url: written } : written,
+    );
 }
 
 /** An issuer other than Sallyport whose tokens are accepted. */
 export function trusted() {
-  return writtenIssuer().transform(issuerOf);
+  return writtenIssuer().transform((written, context): KeyedIssuer | AskedIssuer =>
+    isUnchecked(written) ? keyedIssuer(written, context) : askedIssuer(written, context),
+  );
 }
 
 function writtenIssuer() {
   return z.strictObject({
     issuer: text().describe("Exact iss; with introspection or tokenReview, a name"),
-    audience: audience().exactOptional(),
+    audience: z
+      .union([text(), z.array(text()).min(1)], { error: "must be a text or a list of texts" })
+      .describe("Expected aud, or several, of which a token needs one")
+      .exactOptional(),
     discovery: flag(false).describe(
       "Whether to find the key set by /.well-known/openid-configuration",
     ),
-    jwks: jwks()
-      .exactOptional()
-      .describe("Key set: a URL, { url } or { file }; with discovery, neither"),
-    algorithms: z
-      .array(z.enum(ASYMMETRIC_ALGORITHMS))
-      .min(1)
-      .exactOptional()
-      .describe("Accepted signature algorithms"),
+    jwks: optional("Key set: a URL, { url } or { file }; with discovery, neither", jwks()),
+    algorithms: optional(
+      "Accepted signature algorithms",
+      z.array(z.enum(ASYMMETRIC_ALGORITHMS)).min(1),
+    ),
     ...tokenChecks(),
     clockSkew: duration({ min: 0, max: 600_000 })
       .prefault("60s")
       .describe("Tolerated difference of the clocks"),
-    ...claimsOfIssuer(),
+    claims: optionalMapping("Claims to use instead of sub and groups", {
+      subject: optional("Claim with the name; default: sub", claimName()),
+      groups: claimName()
+        .exactOptional()
+        .describe("Claim with a list of groups, or a text with one; default: groups, a list"),
+    }),
+    types: optional("Accepted typ; default: JWT, at+jwt, or none", z.array(text()).min(1)),
+    maxLifetime: duration({ min: 1_000, max: TEN_YEARS })
+      .exactOptional()
+      .describe("Longest time from iat to exp; iat is then required"),
     proof: z
       .enum(PROOF_RULES)
       .exactOptional()
@@ -123,18 +108,13 @@ interface KeyedIssuer
     Common,
     Unchecked,
     Pick<WrittenIssuer, "types" | "maxLifetime">,
-    Pick<TrustedIssuer, "audience" | "jwks" | "algorithms"> {}
+    Required<Pick<WrittenIssuer, "audience" | "algorithms">> {
+  readonly jwks: KeySetAddress | { readonly file: string };
+}
 
 /** An issuer whose tokens another server verifies, with the settings of one kind of server. */
 type AskedIssuer = Common &
   Partial<Pick<WrittenIssuer, TokenCheckName>> & { readonly audience?: string | readonly string[] };
-
-function issuerOf(
-  written: WrittenIssuer,
-  context: z.RefinementCtx<WrittenIssuer>,
-): KeyedIssuer | AskedIssuer {
-  return isUnchecked(written) ? keyedIssuer(written, context) : askedIssuer(written, context);
-}
 
 function isUnchecked(written: WrittenIssuer): written is WrittenIssuer & Unchecked {
   return TOKEN_CHECKS.every((kind) => written[kind] === undefined);
@@ -189,14 +169,16 @@ function keyedIssuer(
   return { ...rest, audience: wanted, algorithms, jwks: keys };
 }
 
-type WrittenKeySet = KeySetAddress & { readonly file?: string };
+type WrittenKeySet = NonNullable<WrittenIssuer["jwks"]>;
+/** Where to fetch the keys of an issuer; without `url`, where discovery at the issuer leads. */
+type KeySetAddress = Omit<WrittenKeySet, "file">;
 
 /** @returns the source of an issuer's keys, or what is wrong. */
 function keySetIn(
   { file, ...address }: WrittenKeySet,
   discovery: boolean,
   issuer: string,
-): TrustedIssuer["jwks"] | string {
+): KeyedIssuer["jwks"] | string {
   const sources = [discovery || undefined, address.url, file].filter((each) => each !== undefined);
   if (sources.length !== 1) {
     const others = TOKEN_CHECKS.join(", ").replace(/, (?=\w+$)/, " and ");
@@ -228,36 +210,30 @@ const FITTING: Readonly<Record<TokenCheckName, readonly ("audience" | "claims" |
 
 function introspection() {
   const { caFile } = remoteAccess();
-  return z
-    .strictObject({
-      url: remoteUrl().describe("URL of the endpoint"),
-      clientId: text().describe("Client id"),
-      clientSecret: text().meta({ writeOnly: true }).describe("Client secret; use ${file:…}"),
-      caFile,
-      ...remoteTimes({ timeout: "2s", cache: "30s" }),
-      staleFor: staleTime(),
-    })
-    .exactOptional()
-    .describe("Token introspection (RFC 7662), for tokens that are not JWTs");
+  return optionalMapping("Token introspection (RFC 7662), for tokens that are not JWTs", {
+    url: remoteUrl().describe("URL of the endpoint"),
+    clientId: text().describe("Client id"),
+    clientSecret: text().meta({ writeOnly: true }).describe("Client secret; use ${file:…}"),
+    caFile,
+    ...remoteTimes({ timeout: "2s", cache: "30s" }),
+    staleFor: staleTime(),
+  });
 }
 
 const NO_AUDIENCES =
   "needs an audience that callers ask a token for, such as orders.shop, or that of the API server, such as https://kubernetes.default.svc.cluster.local, to accept every token of the cluster";
 
 function tokenReview() {
-  return z
-    .strictObject({
-      apiServer: apiServer(),
-      ...remoteAccess(),
-      audiences: z
-        .array(text(), { error: ({ input }) => (input === undefined ? NO_AUDIENCES : undefined) })
-        .min(1, NO_AUDIENCES)
-        .describe("Audiences, of which a token needs one"),
-      ...remoteTimes({ timeout: "2s", cache: "1m" }),
-      staleFor: staleTime(),
-    })
-    .exactOptional()
-    .describe("Kubernetes TokenReview, for every token that no other entry covers");
+  return optionalMapping("Kubernetes TokenReview, for every token that no other entry covers", {
+    apiServer: apiServer(),
+    ...remoteAccess(),
+    audiences: z
+      .array(text(), { error: ({ input }) => (input === undefined ? NO_AUDIENCES : undefined) })
+      .min(1, NO_AUDIENCES)
+      .describe("Audiences, of which a token needs one"),
+    ...remoteTimes({ timeout: "2s", cache: "1m" }),
+    staleFor: staleTime(),
+  });
 }
 
 export function issuerProblems({ whole, issuers: [own] }: Written): PathProblem[] {

@@ -1,6 +1,17 @@
 import { isIP, isIPv6 } from "node:net";
 import { z } from "zod";
-import { duration, entryName, filePath, isHost, refuse, whole, settings } from "../fields.ts";
+import {
+  duration,
+  entryName,
+  filePath,
+  isHost,
+  oneOf,
+  optional,
+  optionalMapping,
+  refuse,
+  settings,
+  whole,
+} from "../fields.ts";
 import { decidesOnly } from "./decisions-section.ts";
 import { BALANCES } from "../../upstream/pool/balancers.ts";
 import { originOf } from "../../upstream/pool/target-origin.ts";
@@ -75,28 +86,6 @@ function withWeights<Rest extends { readonly targets: readonly WrittenTarget[] }
 
 type WrittenTarget = string | { readonly url: string; readonly weight: number };
 
-function upstreamTls() {
-  return z.strictObject({
-    caFile: filePath().exactOptional().describe("Authorities, PEM; default: Node's"),
-    certFile: filePath().exactOptional().describe("Client certificate, PEM"),
-    keyFile: filePath({ secret: true }).exactOptional().describe("Its key, PEM"),
-    serverName: z
-      .string()
-      .refine(isHost, "must be a host name")
-      .exactOptional()
-      .describe("Name in the certificate; default: the target's host"),
-  });
-}
-
-function queue() {
-  return settings("Queue for requests that arrive while all connections are in use", {
-    length: whole(0, 100_000)
-      .default(64)
-      .describe("Requests that may wait for a connection; further ones get 503"),
-    timeout: duration().prefault("1s").describe("Maximum wait, then 503"),
-  });
-}
-
 function upstreamsSection() {
   const upstream = z.strictObject({
     targets: z
@@ -104,9 +93,22 @@ function upstreamsSection() {
       .min(1)
       .describe("http://host:port, https://host:port or unix:/path/of/socket"),
     ...targetKeys(),
-    tls: upstreamTls().exactOptional().describe("TLS for https targets"),
+    tls: optionalMapping("TLS for https targets", {
+      caFile: optional("Authorities, PEM; default: Node's", filePath()),
+      certFile: optional("Client certificate, PEM", filePath()),
+      keyFile: optional("Its key, PEM", filePath({ secret: true })),
+      serverName: optional(
+        "Name in the certificate; default: the target's host",
+        z.string().refine(isHost, "must be a host name"),
+      ),
+    }),
     connections: whole(1, 65_535).default(256).describe("Connections to each target"),
-    queue: queue(),
+    queue: settings("Queue for requests that arrive while all connections are in use", {
+      length: whole(0, 100_000)
+        .default(64)
+        .describe("Requests that may wait for a connection; further ones get 503"),
+      timeout: duration().prefault("1s").describe("Maximum wait, then 503"),
+    }),
     timeouts: settings("Time limits for the backend", {
       connect: duration().prefault("5s").describe("Time to connect"),
       response: duration().prefault("60s").describe("Time until the response head"),
@@ -156,51 +158,6 @@ function percentage() {
   });
 }
 
-function healthTimes() {
-  return {
-    interval: duration({ min: 100 }).prefault("5s").describe("Time between checks"),
-    timeout: duration().prefault("1s").describe("Time for the response"),
-    healthy: whole(1, 100)
-      .default(2)
-      .describe("Successes in a row after which a target is used again"),
-    unhealthy: whole(1, 100)
-      .default(3)
-      .describe("Failures in a row after which a target gets no requests"),
-  };
-}
-
-function health() {
-  return z.strictObject({
-    kind: z.enum(["http", "grpc"]).default("http").describe("Checks a path, or grpc.health.v1"),
-    path: z
-      .string()
-      .regex(/^\/[!-~]*$/, "must be a path, and may have a query")
-      .exactOptional()
-      .describe("Kind http: path to GET"),
-    status: statuses().exactOptional().describe("Kind http: healthy statuses; default: 200-399"),
-    service: z
-      .string()
-      .regex(/^[\w.-]{0,127}$/, "must be the name of a service, such as orders.v1.Orders")
-      .exactOptional()
-      .describe("Kind grpc: the service; default: the whole server"),
-    ...healthTimes(),
-  });
-}
-
-function ejection() {
-  return z.strictObject({
-    failures: whole(1, 10_000).default(5).describe("Failures in a row that eject a target"),
-    for: duration()
-      .prefault("30s")
-      .describe(
-        "Time without requests; each further ejection in a row is that much longer, up to ten times",
-      ),
-    most: percentage()
-      .prefault("50%")
-      .describe("Targets that may be ejected at once; never the last"),
-  });
-}
-
 /** Whether a text is an address such as `10.0.0.10`, `10.0.0.10:53`, `2001:db8::1` or `[2001:db8::1]:53`. */
 function isDnsServer(text: string): boolean {
   if (isIP(text) !== 0) return true;
@@ -209,40 +166,61 @@ function isDnsServer(text: string): boolean {
   return sound && Number(port) >= 1 && Number(port) <= 65_535;
 }
 
-/** Without it, a name is resolved with each new connection. */
-function resolve() {
-  return z.strictObject({
-    interval: duration({ min: 100 }).prefault("10s").describe("Longest time between lookups"),
-    servers: z
-      .array(z.string().refine(isDnsServer, "must be an IP address, which may have a port"))
-      .min(1)
-      .exactOptional()
-      .describe("DNS servers; default: the system's resolver"),
-    family: z
-      .enum(["auto", "ipv4", "ipv6", "all"])
-      .default("auto")
-      .describe("auto: IPv4 if there is any, else IPv6"),
-    staleFor: duration()
-      .prefault("10m")
-      .describe("How long the last addresses stay in use while lookups find none"),
-  });
-}
-
 function targetKeys() {
   return {
-    protocol: z
-      .enum(["http1", "http2", "h2c", "auto"])
-      .default("http1")
-      .describe("http2: over TLS; h2c: HTTP/2 without TLS; auto: what TLS negotiates"),
-    resolve: resolve().exactOptional().describe("Makes each address of a name a target"),
-    balance: z
-      .enum(BALANCES)
-      .default("roundRobin")
-      .describe("How to choose among targets with a free connection"),
-    health: health().exactOptional().describe("Checks each of several targets"),
-    ejection: ejection()
-      .prefault({})
-      .describe("Stops using a target that fails requests, if there are others"),
+    protocol: oneOf(["http1", "http2", "h2c", "auto"], "http1").describe(
+      "http2: over TLS; h2c: HTTP/2 without TLS; auto: what TLS negotiates",
+    ),
+    // Without it, a name is resolved with each new connection.
+    resolve: optionalMapping("Makes each address of a name a target", {
+      interval: duration({ min: 100 }).prefault("10s").describe("Longest time between lookups"),
+      servers: z
+        .array(z.string().refine(isDnsServer, "must be an IP address, which may have a port"))
+        .min(1)
+        .exactOptional()
+        .describe("DNS servers; default: the system's resolver"),
+      family: oneOf(["auto", "ipv4", "ipv6", "all"], "auto").describe(
+        "auto: IPv4 if there is any, else IPv6",
+      ),
+      staleFor: duration()
+        .prefault("10m")
+        .describe("How long the last addresses stay in use while lookups find none"),
+    }),
+    balance: oneOf(BALANCES, "roundRobin").describe(
+      "How to choose among targets with a free connection",
+    ),
+    health: optionalMapping("Checks each of several targets", {
+      kind: oneOf(["http", "grpc"], "http").describe("Checks a path, or grpc.health.v1"),
+      path: optional(
+        "Kind http: path to GET",
+        z.string().regex(/^\/[!-~]*$/, "must be a path, and may have a query"),
+      ),
+      status: optional("Kind http: healthy statuses; default: 200-399", statuses()),
+      service: z
+        .string()
+        .regex(/^[\w.-]{0,127}$/, "must be the name of a service, such as orders.v1.Orders")
+        .exactOptional()
+        .describe("Kind grpc: the service; default: the whole server"),
+      interval: duration({ min: 100 }).prefault("5s").describe("Time between checks"),
+      timeout: duration().prefault("1s").describe("Time for the response"),
+      healthy: whole(1, 100)
+        .default(2)
+        .describe("Successes in a row after which a target is used again"),
+      unhealthy: whole(1, 100)
+        .default(3)
+        .describe("Failures in a row after which a target gets no requests"),
+    }),
+    ejection: settings("Stops using a target that fails requests, if there are others", {
+      failures: whole(1, 10_000).default(5).describe("Failures in a row that eject a target"),
+      for: duration()
+        .prefault("30s")
+        .describe(
+          "Time without requests; each further ejection in a row is that much longer, up to ten times",
+        ),
+      most: percentage()
+        .prefault("50%")
+        .describe("Targets that may be ejected at once; never the last"),
+    }),
     slowStart: duration()
       .exactOptional()
       .describe("Time until a target that is used again has its full share; default: none"),

@@ -1,5 +1,16 @@
 import { z } from "zod";
-import { duration, filePath, flag, text, whole, settings } from "../fields.ts";
+import {
+  duration,
+  filePath,
+  flag,
+  mapping,
+  oneOf,
+  optional,
+  optionalMapping,
+  settings,
+  text,
+  whole,
+} from "../fields.ts";
 import { LARGEST_USERS_FILE } from "../../credentials/stores/user-store.ts";
 import { POINTER } from "../../credentials/stores/http/http-store.ts";
 import { listAt, type PathProblem, repeated, textAt, type Written } from "../written.ts";
@@ -54,7 +65,7 @@ export function timeout() {
 }
 
 export function caFile() {
-  return filePath().exactOptional().describe("Authorities, PEM; default: Node's");
+  return optional("Authorities, PEM; default: Node's", filePath());
 }
 
 function query() {
@@ -78,31 +89,23 @@ function ldapStore() {
       .exactOptional()
       .describe("Required for ldap://: true, or false to send passwords in clear text"),
     caFile: caFile(),
-    bind: z
-      .strictObject({
-        dn: text().describe("Distinguished name"),
-        password: text().meta({ writeOnly: true }).describe("Its password"),
-      })
-      .exactOptional()
-      .describe("Account for the search; default: anonymous"),
-    search: z
-      .strictObject({
-        base: text().describe("Base DN, with its whole subtree"),
-        filter: text()
-          .regex(/^\(.*=\{username\}.*\)$/, "must be an LDAP filter such as (uid={username})")
-          .describe("Filter with {username}, which is escaped"),
-      })
-      .describe("How to find a user"),
-    groups: z
-      .strictObject({
-        base: text().describe("Base DN, with its whole subtree"),
-        filter: text()
-          .regex(/^\(.*=\{(?:dn|username)\}.*\)$/, "must be an LDAP filter such as (member={dn})")
-          .describe("Filter with {dn} or {username}, which are escaped"),
-        attribute: text().default("cn").describe("Attribute with a group's name"),
-      })
-      .exactOptional()
-      .describe("How to find a user's groups; default: none"),
+    bind: optionalMapping("Account for the search; default: anonymous", {
+      dn: text().describe("Distinguished name"),
+      password: text().meta({ writeOnly: true }).describe("Its password"),
+    }),
+    search: mapping("How to find a user", {
+      base: text().describe("Base DN, with its whole subtree"),
+      filter: text()
+        .regex(/^\(.*=\{username\}.*\)$/, "must be an LDAP filter such as (uid={username})")
+        .describe("Filter with {username}, which is escaped"),
+    }),
+    groups: optionalMapping("How to find a user's groups; default: none", {
+      base: text().describe("Base DN, with its whole subtree"),
+      filter: text()
+        .regex(/^\(.*=\{(?:dn|username)\}.*\)$/, "must be an LDAP filter such as (member={dn})")
+        .describe("Filter with {dn} or {username}, which are escaped"),
+      attribute: text().default("cn").describe("Attribute with a group's name"),
+    }),
     ...asking(),
   }).refine(({ url, startTls }) => url.startsWith("ldap:") === (startTls !== undefined), {
     path: ["startTls"],
@@ -153,10 +156,9 @@ const LOGIN_URL = "must be an http or https URL without credentials and fragment
 function httpStore() {
   return store("http", "Users of a login service", {
     url: text().refine(isLoginUrl, LOGIN_URL).describe("URL that gets name and password by POST"),
-    format: z
-      .enum(["json", "form", "basic"])
-      .default("json")
-      .describe("How they are sent: JSON or a form in the body, or the Authorization header"),
+    format: oneOf(["json", "form", "basic"], "json").describe(
+      "How they are sent: JSON or a form in the body, or the Authorization header",
+    ),
     fields: z
       .strictObject({
         username: text().default("username").describe("Field with the name"),

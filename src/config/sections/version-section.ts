@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { filePath, refuse, text, urlPath } from "../fields.ts";
+import { filePath, optional, refuse, text, urlPath } from "../fields.ts";
 import { VERSION_FORM } from "../../core/version-source.ts";
 import {
   type Environment,
@@ -16,20 +16,15 @@ export const version = { schema: versionSection, rules: [versionProblems] };
 function versionSection() {
   return z
     .strictObject({
-      text: z
-        .string()
-        .regex(VERSION_FORM, "must have the form major.minor.patch, such as 2.3.1")
-        .exactOptional()
-        .describe("major.minor.patch"),
-      env: text().exactOptional().describe("Environment variable with it"),
-      file: filePath({ readAgainBy: "request" })
-        .exactOptional()
-        .describe("File with it, read for every request"),
-      upstream: text()
-        .exactOptional()
-        .describe("Upstream that returns it as JSON, cached for 10 seconds"),
-      path: urlPath("plain").exactOptional().describe("Path there; required with upstream"),
-      field: text().exactOptional().describe("Field of the response; default: version"),
+      text: optional(
+        "major.minor.patch",
+        z.string().regex(VERSION_FORM, "must have the form major.minor.patch, such as 2.3.1"),
+      ),
+      env: optional("Environment variable with it", text()),
+      file: optional("File with it, read for every request", filePath({ readAgainBy: "request" })),
+      upstream: optional("Upstream that returns it as JSON, cached for 10 seconds", text()),
+      path: optional("Path there; required with upstream", urlPath("plain")),
+      field: optional("Field of the response; default: version", text()),
     })
     .transform(({ text: fixed, env, file, upstream, path, field }, context): VersionSource => {
       const fromUpstream = upstream ?? path ?? field;

@@ -2,51 +2,6 @@
  * The table of all error responses of Sallyport itself. `server/request/write-answer.ts` turns a row into a response.
  */
 import type { AuthReason, UpstreamErrorReason } from "./outcome.ts";
-import type { ErrorCodec } from "../../lib/async/thread-rpc.ts";
-import { ConfigError, type ConfigProblem } from "../config-problem.ts";
-
-/** An error encoded for another thread. */
-type EncodedError =
-  | {
-      readonly kind: "gate";
-      readonly code: ErrorCode;
-      readonly message: string;
-      readonly reason: Reason;
-      readonly retryAfter: number | undefined;
-    }
-  | { readonly kind: "config"; readonly problems: readonly ConfigProblem[] }
-  | { readonly kind: "other"; readonly name: string; readonly message: string };
-
-/** Keeps all fields of Sallyport's own errors, and the name and message of others. */
-export const ERROR_CODEC: ErrorCodec<EncodedError> = {
-  pack(error) {
-    if (error instanceof GateError) {
-      const { code, message, reason, retryAfter } = error;
-      return { kind: "gate", code, message, reason, retryAfter };
-    }
-    if (error instanceof ConfigError) return { kind: "config", problems: error.problems };
-    return error instanceof Error
-      ? { kind: "other", name: error.name, message: error.message }
-      : { kind: "other", name: "Error", message: "unknown error" };
-  },
-
-  revive(posted) {
-    switch (posted.kind) {
-      case "gate": {
-        const { code, message, reason, retryAfter } = posted;
-        return new GateError(code, {
-          message,
-          reason,
-          ...(retryAfter === undefined ? {} : { retryAfter }),
-        });
-      }
-      case "config":
-        return new ConfigError(posted.problems);
-      case "other":
-        return Object.assign(new Error(posted.message), { name: posted.name });
-    }
-  },
-};
 
 /** An error as a client sees it. `close` ends the connection, because its further content cannot be trusted. */
 interface ErrorRow {
@@ -235,7 +190,7 @@ interface ErrorDetails {
   /** Replaces the message of the row. A fixed text, never a value from the client. */
   readonly message?: string;
   /** In seconds, for `Retry-After`. */
-  readonly retryAfter?: number;
+  readonly retryAfter?: number | undefined;
   /** The allowed methods, for `Allow`. */
   readonly allow?: string;
   /** Sufficient scopes, separated by spaces, for the challenge (RFC 6750 §3). */

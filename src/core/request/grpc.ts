@@ -2,8 +2,7 @@ import { LONGEST_TIMER_MS } from "../../lib/clock.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
 import { destroyUnlessRead, type IncomingRequest, type OutgoingResponse } from "./http-message.ts";
 
-/** gRPC over HTTP/2: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md. */
-
+/** Of gRPC over HTTP/2: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md. */
 const MEDIA_TYPE = /^application\/grpc(?:$|[-+;])/i;
 
 /**

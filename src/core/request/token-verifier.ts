@@ -96,8 +96,6 @@ export interface TokenRefusal {
 
 /** What a verification does, recorded for `explain`. */
 export interface VerificationTrace {
-  /** The steps that the token has passed, in the order in which they were taken. */
-  readonly passed: TokenStep[];
   /** The servers that were queried about the token, in order; none if their earlier answer is cached. */
   readonly queried: QueriedServer[];
   /** Whether the token is verified by other servers instead of a key. */
@@ -123,7 +121,7 @@ export interface QueriedServer {
 
 /** Creates the record of a verification that has not begun. */
 export function newTrace(): VerificationTrace {
-  return { passed: [], queried: [], remote: false };
+  return { queried: [], remote: false };
 }
 
 /** Returns the refusal of a token that cannot be verified at the moment. */

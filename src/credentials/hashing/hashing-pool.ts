@@ -1,6 +1,6 @@
 import type { Configuration } from "../../config/configuration.ts";
-import { ERROR_CODEC, GateError } from "../../core/request/errors.ts";
-import { NoReplyError, RpcClient } from "../../lib/async/thread-rpc.ts";
+import { GateError } from "../../core/request/errors.ts";
+import { NoReplyError, RpcClient } from "../../core/thread-rpc.ts";
 import { startWorker } from "../../lib/async/worker-file.ts";
 import type { AttemptOrigin } from "../throttle/login-throttle.ts";
 import { HashingQueue, queueFull } from "./hashing-queue.ts";
@@ -72,12 +72,6 @@ export class HashingPool implements PasswordVerifier {
     await Promise.all([...this.#threads].map((thread) => thread.end()));
   }
 
-  #startThread(): void {
-    const thread = new HashingThread((dead) => this.#replace(dead));
-    this.#threads.add(thread);
-    this.#idle.push(thread);
-  }
-
   /**
    * Replaces a dead thread only when there is a job for it, so that a thread that dies at once is not restarted in a
    * loop.
@@ -90,8 +84,11 @@ export class HashingPool implements PasswordVerifier {
   }
 
   #freeThread(): HashingThread | undefined {
-    if (this.#idle.length === 0 && this.#threads.size < this.#concurrency) this.#startThread();
-    return this.#idle.pop();
+    const idle = this.#idle.pop();
+    if (idle !== undefined || this.#threads.size >= this.#concurrency) return idle;
+    const thread = new HashingThread((dead) => this.#replace(dead));
+    this.#threads.add(thread);
+    return thread;
   }
 
   #assign(): void {
@@ -137,7 +134,7 @@ const LIMITS = { timeoutMs: 120_000, maxPending: () => 1 };
 /** A thread that verifies one password at a time. It keeps the process alive only while it has a job. */
 class HashingThread {
   readonly #worker = startWorker("hashing-worker", import.meta.url, MEMORY);
-  readonly #calls = new RpcClient<HashingApi>(this.#worker, ERROR_CODEC, LIMITS);
+  readonly #calls = new RpcClient<HashingApi>(this.#worker, LIMITS);
 
   /** @param died called once when the thread has terminated, for whatever reason. */
   constructor(died: (thread: HashingThread) => void) {
@@ -167,7 +164,5 @@ class HashingThread {
   }
 
   /** Terminates the thread and rejects a running job. */
-  async end(): Promise<void> {
-    await this.#worker.terminate();
-  }
+  readonly end = (): Promise<unknown> => this.#worker.terminate();
 }

@@ -43,7 +43,9 @@ export class HashingQueue<Job> {
       return undefined;
     }
     const other = origin.known ? this.#unknown : this.#known;
-    const loser = this.#hasTooMuch(other) ? other.displaceNewest() : line.displaceFor(origin);
+    const loser = this.#hasTooMuch(other)
+      ? other.displace(0)
+      : line.displace(line.weightOf(origin));
     if (loser === undefined) return job;
     line.add(job, origin);
     return loser;
@@ -82,25 +84,21 @@ interface Network<Job> {
 class FairQueue<Job> {
   /** In the order of their turns. */
   readonly #networks = new Map<string, Network<Job>>();
-  #length = 0;
-
-  get length(): number {
-    return this.#length;
-  }
+  length = 0;
 
   add(job: Job, { network, failures }: AttemptOrigin): void {
     const waiting = this.#networks.get(network) ?? { jobs: [], failures };
     waiting.jobs.push(job);
     waiting.failures = failures;
     this.#networks.set(network, waiting);
-    this.#length += 1;
+    this.length += 1;
   }
 
   /** Removes and returns the oldest job of the network whose turn it is. */
   next(): Job | undefined {
     for (const [network, waiting] of this.#networks) {
       this.#networks.delete(network);
-      this.#length -= 1;
+      this.length -= 1;
       const job = waiting.jobs.shift();
       if (waiting.jobs.length > 0) this.#networks.set(network, waiting);
       return job;
@@ -108,33 +106,25 @@ class FairQueue<Job> {
     return undefined;
   }
 
-  /**
-   * Removes and returns the newest job of the heaviest network if that network is heavier than the network of the new
-   * job would be.
-   */
-  displaceFor({ network, failures }: AttemptOrigin): Job | undefined {
-    const waiting = this.#networks.get(network)?.jobs.length ?? 0;
-    return this.#takeHeaviest(waiting + failures + 1);
+  /** Returns the weight that the network of a new job would have with it. */
+  weightOf({ network, failures }: AttemptOrigin): number {
+    return (this.#networks.get(network)?.jobs.length ?? 0) + failures + 1;
   }
 
-  /** Removes and returns the newest job of the heaviest network. */
-  displaceNewest(): Job | undefined {
-    return this.#takeHeaviest(0);
-  }
-
-  #takeHeaviest(limit: number): Job | undefined {
+  /** Removes and returns the newest job of the heaviest network, if that weighs more than `least`. */
+  displace(least: number): Job | undefined {
     let heaviest: string | undefined;
-    let most = limit;
+    let most = least;
     for (const [network, { jobs, failures }] of this.#networks) {
       if (jobs.length + failures <= most) continue;
       most = jobs.length + failures;
       heaviest = network;
     }
-    const waiting = heaviest === undefined ? undefined : this.#networks.get(heaviest);
-    if (heaviest === undefined || waiting === undefined) return undefined;
-    const job = waiting.jobs.pop();
-    if (waiting.jobs.length === 0) this.#networks.delete(heaviest);
-    this.#length -= 1;
+    if (heaviest === undefined) return undefined;
+    const jobs = this.#networks.get(heaviest)?.jobs ?? [];
+    const job = jobs.pop();
+    if (jobs.length === 0) this.#networks.delete(heaviest);
+    this.length -= 1;
     return job;
   }
 }

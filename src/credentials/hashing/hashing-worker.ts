@@ -1,8 +1,7 @@
 /** The thread that computes password hashes, one after the other. */
 import { constants, getPriority, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
-import { ERROR_CODEC } from "../../core/request/errors.ts";
-import { expose } from "../../lib/async/thread-rpc.ts";
+import { expose } from "../../core/thread-rpc.ts";
 import { readPasswordHash } from "./password-hash.ts";
 
 /** The lowest scheduling priority of the system. */
@@ -21,7 +20,7 @@ const API = {
 export type HashingApi = typeof API;
 
 letOthersGoFirst();
-if (parentPort !== null) expose(parentPort, API, ERROR_CODEC);
+if (parentPort !== null) expose(parentPort, API);
 
 /** Lowers the priority, so that proxied requests take precedence over logins on a shared core. */
 function letOthersGoFirst(): void {

@@ -62,6 +62,23 @@ function unpaddedBase64(text: string): Buffer | undefined {
   return toUnpaddedBase64(bytes) === text ? bytes : undefined;
 }
 
+type Rule = readonly [holds: boolean, refusal: string];
+
+/** Returns the refusal of the first rule that does not hold; the last rules are those on salt and hash. */
+function refusalIn(
+  kind: string,
+  { salt, hash }: PhcParts,
+  rules: readonly Rule[],
+): HashRefusal | undefined {
+  const all: readonly Rule[] = [
+    ...rules,
+    [salt.length >= 8 && salt.length <= 64, "the salt must have 8 to 64 bytes"],
+    [hash.length >= 16 && hash.length <= 128, "the hash must have 16 to 128 bytes"],
+  ];
+  const broken = all.find(([holds]) => !holds);
+  return broken && { refused: `${kind}: ${broken[1]}` };
+}
+
 const VERSION = 19;
 const MAX_MEMORY_KIB = 1024 * 1024;
 const MAX_PASSES = 32;
@@ -91,22 +108,14 @@ const argon2id: HashKind = {
     }
     const { version, salt, hash } = parts;
     const [memory = 0, passes = 0, parallelism = 0] = parts.parameters;
-    if (version !== VERSION) return { refused: "argon2id: only version 19 (v=19) is supported" };
-    if (passes < 1 || passes > MAX_PASSES) return { refused: "argon2id: t must be 1 to 32" };
-    if (parallelism < 1 || parallelism > MAX_LANES)
-      return { refused: "argon2id: p must be 1 to 16" };
-    if (memory < 8 * parallelism || memory > MAX_MEMORY_KIB) {
-      return { refused: "argon2id: m must be 8 × p to 1048576 (KiB)" };
-    }
-    if (memory * passes > MAX_WORK_KIB) {
-      return { refused: "argon2id: m × t must be at most 4194304 (KiB)" };
-    }
-    if (salt.length < 8 || salt.length > 64) {
-      return { refused: "argon2id: the salt must have 8 to 64 bytes" };
-    }
-    if (hash.length < 16 || hash.length > 128) {
-      return { refused: "argon2id: the hash must have 16 to 128 bytes" };
-    }
+    const refused = refusalIn("argon2id", parts, [
+      [version === VERSION, "only version 19 (v=19) is supported"],
+      [passes >= 1 && passes <= MAX_PASSES, "t must be 1 to 32"],
+      [parallelism >= 1 && parallelism <= MAX_LANES, "p must be 1 to 16"],
+      [memory >= 8 * parallelism && memory <= MAX_MEMORY_KIB, "m must be 8 × p to 1048576 (KiB)"],
+      [memory * passes <= MAX_WORK_KIB, "m × t must be at most 4194304 (KiB)"],
+    ]);
+    if (refused !== undefined) return refused;
 
     const cost = { memory, passes, parallelism, tagLength: hash.length };
     const outdated = memory < CURRENT_MEMORY_KIB || memory * passes < CURRENT_WORK_KIB;
@@ -181,22 +190,17 @@ const scrypt: HashKind = {
     }
     const { salt, hash } = parts;
     const [log2N = 0, r = 0, p = 0] = parts.parameters;
-    if (log2N < 1 || log2N > 20) return { refused: "scrypt: ln must be 1 to 20" };
-    if (r < 1 || r > 64) return { refused: "scrypt: r must be 1 to 64" };
-    if (p < 1 || p > 16) return { refused: "scrypt: p must be 1 to 16" };
-    // RFC 7914 §2: N is less than 2^(128 * r / 8).
-    if (log2N >= 16 * r) return { refused: "scrypt: ln must be less than 16 × r" };
     const N = 2 ** log2N;
-    if (128 * N * r > MAX_BYTES) return { refused: "scrypt: ln and r ask for more than 1 GiB" };
-    if (128 * N * r * p > MAX_WORK_BYTES) {
-      return { refused: "scrypt: ln, r and p ask for more than 4 GiB of work" };
-    }
-    if (salt.length < 8 || salt.length > 64) {
-      return { refused: "scrypt: the salt must have 8 to 64 bytes" };
-    }
-    if (hash.length < 16 || hash.length > 128) {
-      return { refused: "scrypt: the hash must have 16 to 128 bytes" };
-    }
+    const refused = refusalIn("scrypt", parts, [
+      [log2N >= 1 && log2N <= 20, "ln must be 1 to 20"],
+      [r >= 1 && r <= 64, "r must be 1 to 64"],
+      [p >= 1 && p <= 16, "p must be 1 to 16"],
+      // RFC 7914 §2: N is less than 2^(128 * r / 8).
+      [log2N < 16 * r, "ln must be less than 16 × r"],
+      [128 * N * r <= MAX_BYTES, "ln and r ask for more than 1 GiB"],
+      [128 * N * r * p <= MAX_WORK_BYTES, "ln, r and p ask for more than 4 GiB of work"],
+    ]);
+    if (refused !== undefined) return refused;
 
     // OpenSSL counts this memory against the limit: N + 2 blocks of working memory, and p blocks of its own.
     const maxmem = 128 * r * (N + p + 2);

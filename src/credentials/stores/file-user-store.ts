@@ -1,5 +1,5 @@
 import { ConfigError, describeProblem } from "../../core/config-problem.ts";
-import type { FileContent } from "../../lib/files/regular-file.ts";
+import { type FileContent, readFailure } from "../../lib/files/regular-file.ts";
 import { followFile } from "../../lib/files/watched-file.ts";
 import { hashStore, type UserRecord } from "./hash-store.ts";
 import {
@@ -8,7 +8,6 @@ import {
   type StoreContext,
   type StoreKind,
 } from "./user-store.ts";
-import { usersUnreadable } from "./users-reading.ts";
 
 /** Parses the content of a file. Rejects with a `ConfigError`. */
 export type UsersReader = (content: FileContent) => Promise<ReadonlyMap<string, UserRecord>>;
@@ -18,19 +17,12 @@ export function fileUserStore(read: UsersReader): StoreKind<{ readonly path: str
   return {
     async open({ path }, context) {
       const users = await followUsers(context.contentOf(path), read, context);
-      return {
-        ...hashStore(users, context.verifier),
-        users: users.all,
-        outdated: users.outdated,
-        reload: users.reload,
-        close: users.close,
-      };
+      return { ...users, ...hashStore(users, context.verifier) };
     },
     async inspect({ path }, contentOf) {
       const users = await read(contentOf(path));
       return users.size;
     },
-    clearText: () => undefined,
   };
 }
 
@@ -62,7 +54,10 @@ export async function followUsers(
   const followed = followFile(path, first.fingerprint, {
     onChange: readings.add,
     maxBytes: LARGEST_USERS_FILE,
-    onUnreadable: (error) => unusable(usersUnreadable(path, error)),
+    onUnreadable(error) {
+      const message = `the users file cannot be read: ${readFailure(error)}`;
+      unusable(new ConfigError([{ file: path, message }]));
+    },
   });
 
   function unusable(error: unknown): void {
@@ -74,7 +69,7 @@ export async function followUsers(
 
   return {
     find: (username: string): UserRecord | undefined => users.byName.get(username),
-    all: (): Iterable<UserRecord> => users.byName.values(),
+    users: (): Iterable<UserRecord> => users.byName.values(),
     passwords: () => users.passwords,
     /** The number of users whose hash should be replaced. */
     outdated: (): number => users.outdated,

@@ -27,20 +27,18 @@ export interface UserStore {
    * `GateError`: `login_queue_full`, or `internal` for an internal error.
    */
   verify(username: string, password: string, origin: AttemptOrigin): Promise<VerifyResult>;
-  readonly decoys: Decoys;
+  /** Users that stand in for unknown names, so that the response time reveals nothing. */
+  readonly decoys: {
+    count(): number;
+    /**
+     * Costs as much as a wrong password for that user.
+     *
+     * @param index from 0 to below `count()`.
+     */
+    verify(index: number, password: string, origin: AttemptOrigin): Promise<unknown>;
+  };
   /** Whether the store was unavailable a moment ago, and not available since. Undefined if it always is available. */
   readonly failing?: () => boolean;
-}
-
-/** Users that stand in for unknown names, so that the response time reveals nothing. */
-interface Decoys {
-  count(): number;
-  /**
-   * Costs as much as a wrong password for that user.
-   *
-   * @param index from 0 to below `count()`.
-   */
-  verify(index: number, password: string, origin: AttemptOrigin): Promise<unknown>;
 }
 
 /** A store that follows changes of its source. */
@@ -95,18 +93,10 @@ export const LARGEST_USERS_FILE = 8 * 1024 ** 2;
 export interface StoreKind<Settings> {
   /** Rejects with a `ConfigError` if the store cannot be used. */
   open(settings: Settings, context: StoreContext): Promise<OpenUserStore>;
-  /**
-   * Checks whether the store could be opened, for `check` and before a reload.
-   *
-   * @returns the number of users, or undefined if they cannot be counted. Rejects with a `ConfigError` if the store
-   * cannot be used.
-   */
-  inspect(settings: Settings, contentOf: FileReader): Promise<number | undefined>;
-  /**
-   * Returns the connection on which these settings send passwords or hashes in clear text, or undefined if they send
-   * none.
-   */
-  clearText(settings: Settings): ClearText | undefined;
+  /** What `inspectStore` checks beside the authorities. */
+  readonly inspect?: (settings: Settings, contentOf: FileReader) => Promise<number | undefined>;
+  /** Returns the connection on which passwords or hashes pass in clear text; undefined if there is none. */
+  readonly clearText?: (settings: Settings) => ClearText | undefined;
   /** What an operator can do about a problem that `examine` reports. The first hint that matches applies. */
   readonly hints?: readonly StoreHint[];
 }
@@ -118,12 +108,8 @@ export interface ClearText {
   readonly hint: string;
 }
 
-/** What an operator can do about a problem. */
-export interface StoreHint {
-  /** Matches the problem. */
-  readonly reason: RegExp;
-  readonly hint: string;
-}
+/** What an operator can do about problems that match. */
+export type StoreHint = readonly [problem: RegExp, hint: string];
 
 /**
  * Returns the names of stores for metrics and the log: the kind, with a number from the second store of that kind on.

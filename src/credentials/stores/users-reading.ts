@@ -1,8 +1,7 @@
-import { ERROR_CODEC } from "../../core/request/errors.ts";
-import { RpcClient } from "../../lib/async/thread-rpc.ts";
+import { RpcClient } from "../../core/thread-rpc.ts";
 import { startWorker } from "../../lib/async/worker-file.ts";
 import { ConfigError } from "../../core/config-problem.ts";
-import { type FileContent, readFailure } from "../../lib/files/regular-file.ts";
+import type { FileContent } from "../../lib/files/regular-file.ts";
 import type { UserRecord } from "./hash-store.ts";
 import { readUsersFile } from "./users-file.ts";
 import type { UsersApi } from "./users-worker.ts";
@@ -41,7 +40,7 @@ const LIMITS = { timeoutMs: 300_000, maxPending: () => 1 };
 /** Reads a users file as `readUsersFile` does, in a separate thread: 20,000 users take more than a second. */
 async function readUsersInThread(bytes: Buffer, file: string): Promise<Users> {
   const worker = startWorker("users-worker", import.meta.url, MEMORY);
-  const calls = new RpcClient<UsersApi>(worker, ERROR_CODEC, LIMITS);
+  const calls = new RpcClient<UsersApi>(worker, LIMITS);
   const failed = Promise.withResolvers<never>();
   worker.once("error", failed.reject);
   worker.once("exit", () => calls.close());
@@ -50,11 +49,4 @@ async function readUsersInThread(bytes: Buffer, file: string): Promise<Users> {
   } finally {
     void worker.terminate();
   }
-}
-
-/** Returns the error for a users file that cannot be read. */
-export function usersUnreadable(file: string, error: unknown): ConfigError {
-  return new ConfigError([
-    { file, message: `the users file cannot be read: ${readFailure(error)}` },
-  ]);
 }

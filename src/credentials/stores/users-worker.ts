@@ -1,7 +1,6 @@
 /** The thread that reads one large users file. */
 import { parentPort } from "node:worker_threads";
-import { ERROR_CODEC } from "../../core/request/errors.ts";
-import { expose } from "../../lib/async/thread-rpc.ts";
+import { expose } from "../../core/thread-rpc.ts";
 import type { UserRecord } from "./hash-store.ts";
 import { readUsersFile } from "./users-file.ts";
 
@@ -12,4 +11,4 @@ const API = {
 
 export type UsersApi = typeof API;
 
-if (parentPort !== null) expose(parentPort, API, ERROR_CODEC);
+if (parentPort !== null) expose(parentPort, API);

@@ -1,4 +1,5 @@
 import type { Configuration } from "../../config/configuration.ts";
+import type { AttemptEnd } from "../../core/shared-parts.ts";
 import type { Clock } from "../../lib/clock.ts";
 
 /** Counts consecutive failures by key. A count ends by itself after a time without failures. */
@@ -8,8 +9,6 @@ interface ConsecutiveFailures {
   endsInMs(key: string): number;
   /** @param agoMs how long ago it happened. */
   failed(key: string, agoMs?: number): void;
-  /** Changes the time without failures that ends a count, including running ones. */
-  change(quietMs: number): void;
 }
 
 interface Streak {
@@ -24,18 +23,17 @@ const MAX_KEYS = 50_000;
 /**
  * Counts exactly. Beyond the maximum, the oldest keys are forgotten.
  *
- * @param firstQuietMs time without failures that ends a count, in milliseconds.
+ * @param quietMs returns the time without failures that ends a count, in milliseconds.
  */
 function createExactCounts(
-  firstQuietMs: number,
+  quietMs: () => number,
   clock: Clock,
 ): ConsecutiveFailures & { forget(key: string): void } {
-  let quietMs = firstQuietMs;
   const streaks = new TwoGenerationCache<Streak>(MAX_KEYS);
 
   function running(key: string): Streak | undefined {
     const streak = streaks.get(key);
-    return streak !== undefined && clock.monotonic() < streak.failedAt + quietMs
+    return streak !== undefined && clock.monotonic() < streak.failedAt + quietMs()
       ? streak
       : undefined;
   }
@@ -45,7 +43,7 @@ function createExactCounts(
 
     endsInMs(key) {
       const streak = running(key);
-      return streak === undefined ? 0 : streak.failedAt + quietMs - clock.monotonic();
+      return streak === undefined ? 0 : streak.failedAt + quietMs() - clock.monotonic();
     },
 
     failed(key, agoMs = 0) {
@@ -55,10 +53,6 @@ function createExactCounts(
     },
 
     forget: (key) => streaks.delete(key),
-
-    change(latest) {
-      quietMs = latest;
-    },
   };
 }
 
@@ -69,7 +63,7 @@ const ROWS = 4;
  * Counts in fixed memory. May read too high, never too low: this is a count-min sketch (Cormode and Muthukrishnan, 2005)
  * with conservative update (Estan and Varghese, 2002), in which a key reads its lowest cell. Other keys can only raise a
  * cell. So no number of them can lower a count or end it early, unlike in a table that evicts entries. A cell without
- * failures for `firstQuietMs` counts from 0 again.
+ * failures for `quietMs` counts from 0 again.
  *
  * Keys are base64url of at least 16 bytes that nobody outside can choose or predict: a keyed digest.
  *
@@ -77,10 +71,9 @@ const ROWS = 4;
  */
 function createFailureSketch(
   cells: number,
-  firstQuietMs: number,
+  quietMs: () => number,
   clock: Clock,
 ): ConsecutiveFailures {
-  let quietMs = firstQuietMs;
   const counts = new Uint32Array(ROWS * cells);
   const failedAt = new Float64Array(ROWS * cells);
 
@@ -93,7 +86,7 @@ function createFailureSketch(
   }
 
   function countAt(place: number): number {
-    const ended = clock.monotonic() >= (failedAt[place] ?? 0) + quietMs;
+    const ended = clock.monotonic() >= (failedAt[place] ?? 0) + quietMs();
     return ended ? 0 : (counts[place] ?? 0);
   }
 
@@ -106,7 +99,7 @@ function createFailureSketch(
       const places = placesOf(key);
       if (lowest(places) === 0) return 0;
       const quietSince = Math.min(...places.map((place) => failedAt[place] ?? 0));
-      return quietSince + quietMs - clock.monotonic();
+      return quietSince + quietMs() - clock.monotonic();
     },
 
     failed(key, agoMs = 0) {
@@ -117,10 +110,6 @@ function createFailureSketch(
         counts[place] = Math.max(countAt(place), length);
         failedAt[place] = Math.max(last, clock.monotonic() - agoMs);
       }
-    },
-
-    change(latest) {
-      quietMs = latest;
     },
   };
 }
@@ -168,16 +157,9 @@ export class TwoGenerationCache<Value> {
 type AccountLimits = Configuration["login"]["throttle"]["account"];
 
 /** A name and a network, as digests. */
-export interface AccountPair {
-  readonly account: string;
-  /** Account and network together. */
-  readonly pair: string;
-}
+export type AccountPair = Pick<AttemptEnd, "account" | "pair">;
 
-export interface Attempt extends AccountPair {
-  /** Whether this account has logged in from this network before. */
-  readonly known: boolean;
-}
+type Attempt = Pick<AttemptEnd, "account" | "pair" | "known">;
 
 interface KnownNetwork {
   readonly pair: string;
@@ -218,16 +200,18 @@ const UNKNOWN_PAIR_CELLS = 2 ** 18;
  *
  * Failures from unknown networks are counted in sketches, which never forget early, however many other names fail.
  * Known pairs are counted exactly, since only a right password adds one.
+ *
+ * @param limits returns those in force; all counts stay when they change.
  */
-export function createAccountGuard(limits: AccountLimits, clock: Clock) {
-  let { attempts } = limits;
+export function createAccountGuard(limits: () => AccountLimits, clock: Clock) {
+  const quietMs = (): number => limits().within;
   const networks = new TwoGenerationCache<readonly KnownNetwork[]>(MAX_NAMES);
-  const accounts = createFailureSketch(NAME_CELLS, limits.within, clock);
-  const unknownPairs = createFailureSketch(UNKNOWN_PAIR_CELLS, limits.within, clock);
-  const knownPairs = createExactCounts(limits.within, clock);
+  const accounts = createFailureSketch(NAME_CELLS, quietMs, clock);
+  const unknownPairs = createFailureSketch(UNKNOWN_PAIR_CELLS, quietMs, clock);
+  const knownPairs = createExactCounts(quietMs, clock);
   const countersFor = (attempt: Attempt) => (attempt.known ? knownPairs : unknownPairs);
   const attemptsFor = (attempt: Attempt): number =>
-    attempt.known ? attempts : UNKNOWN_NETWORK_TRIES;
+    attempt.known ? limits().attempts : UNKNOWN_NETWORK_TRIES;
 
   return {
     /** Reports whether a name has logged in from a network before. */
@@ -238,7 +222,7 @@ export function createAccountGuard(limits: AccountLimits, clock: Clock) {
 
     /** Returns the milliseconds that a network must wait before it tries the name again; 0 if it need not wait. */
     waitMs(attempt: Attempt): number {
-      if (accounts.length(attempt.account) < attempts) return 0;
+      if (accounts.length(attempt.account) < limits().attempts) return 0;
       const counters = countersFor(attempt);
       return counters.length(attempt.pair) < attemptsFor(attempt)
         ? 0
@@ -247,7 +231,7 @@ export function createAccountGuard(limits: AccountLimits, clock: Clock) {
 
     /** The number of failures that the network has left for the name. */
     remaining(attempt: Attempt): number {
-      const untilGuarded = attempts - accounts.length(attempt.account);
+      const untilGuarded = limits().attempts - accounts.length(attempt.account);
       const ofPair = attemptsFor(attempt) - countersFor(attempt).length(attempt.pair);
       return Math.max(untilGuarded, ofPair);
     },
@@ -264,12 +248,6 @@ export function createAccountGuard(limits: AccountLimits, clock: Clock) {
       const others = networks.get(account)?.filter((each) => each.pair !== pair) ?? [];
       const latest = { pair, until: clock.monotonic() + REMEMBERED_MS };
       networks.set(account, [...others, latest].slice(-NETWORKS_EACH));
-    },
-
-    /** Applies new limits; all counts stay. */
-    change(latest: AccountLimits): void {
-      ({ attempts } = latest);
-      for (const counters of [accounts, unknownPairs, knownPairs]) counters.change(latest.within);
     },
   };
 }

@@ -4,12 +4,7 @@ import type { AttemptEnd, AttemptSharing } from "../../core/shared-parts.ts";
 import { clientNetwork } from "../../lib/http/networks.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { QueueKey } from "../../lib/async/keyed-semaphore.ts";
-import {
-  type AccountPair,
-  type Attempt,
-  createAccountGuard,
-  TwoGenerationCache,
-} from "./account-guard.ts";
+import { type AccountPair, createAccountGuard, TwoGenerationCache } from "./account-guard.ts";
 
 /** The limits for one name from one network, and in `address`, `account` and `global` those for several. */
 export type LoginThrottleLimits = Configuration["login"]["throttle"];
@@ -29,12 +24,15 @@ const MAX_KEYS = 50_000;
 const MAX_TIMES = 1_000_000;
 const MIN_KEYS = 1_000;
 
-/** Counts failures by key in a sliding window and bans keys that fail too often. */
-function createBanWindow(limits: BanLimits, clock: Clock) {
-  let { attempts, within, ban } = limits;
-  const entries = new TwoGenerationCache<Entry>(mostKeys(limits));
+/**
+ * Counts failures by key in a sliding window and bans keys that fail too often.
+ *
+ * @param limits returns those in force. If new ones make a running ban shorter, it ends early; none is prolonged.
+ */
+function createBanWindow(limits: () => BanLimits, clock: Clock) {
+  const entries = new TwoGenerationCache<Entry>(mostKeys(limits()));
   const banEnds = ({ bannedAt, bannedUntil }: Entry): number =>
-    Math.min(bannedUntil, bannedAt + ban);
+    Math.min(bannedUntil, bannedAt + limits().ban);
 
   return {
     /** Milliseconds until the ban ends; 0 if the key is not banned. */
@@ -45,7 +43,7 @@ function createBanWindow(limits: BanLimits, clock: Clock) {
 
     /** The number of failures within `within` that count towards a ban. */
     recent(key: string): number {
-      const since = clock.monotonic() - within;
+      const since = clock.monotonic() - limits().within;
       return entries.get(key)?.failures.filter((time) => time >= since).length ?? 0;
     },
 
@@ -55,6 +53,7 @@ function createBanWindow(limits: BanLimits, clock: Clock) {
      * @param agoMs how long ago it happened.
      */
     failed(key: string, agoMs = 0): void {
+      const { attempts, within, ban } = limits();
       const now = clock.monotonic() - agoMs;
       const entry = entries.get(key) ?? {
         failures: [],
@@ -77,11 +76,8 @@ function createBanWindow(limits: BanLimits, clock: Clock) {
 
     forget: (key: string): void => entries.delete(key),
 
-    /** Applies new limits. A running ban is not prolonged, and ends early if the new limits make it shorter. */
-    change(latest: BanLimits): void {
-      ({ attempts, within, ban } = latest);
-      entries.resize(mostKeys(latest));
-    },
+    /** Forgets what new limits leave no room for. */
+    fit: (): void => entries.resize(mostKeys(limits())),
   };
 }
 
@@ -103,7 +99,7 @@ export interface AttemptOrigin {
  * The limit that refused an attempt: for the name from that address, the address, the name, or all unknown networks
  * together.
  */
-export type ThrottleLimit = "pair" | "address" | "account" | "global";
+type ThrottleLimit = "pair" | "address" | "account" | "global";
 
 export interface ThrottleRefusal {
   readonly limit: ThrottleLimit;
@@ -134,11 +130,8 @@ export interface ClientAttempts extends QueueKey {
 }
 
 /** What an attempt counts for, as digests, so that no names or addresses are kept. */
-interface Digests extends AccountPair {
-  readonly network: string;
-}
-
-type NetworkAttempt = Attempt & Digests;
+type NetworkAttempt = Omit<AttemptEnd, "failed">;
+type Digests = Omit<NetworkAttempt, "known">;
 
 /**
  * An older failure in another replica is not charged to the budget of unknown networks: it has refilled by now, or soon
@@ -165,7 +158,7 @@ export class FailureThrottle {
   readonly #accounts: ReturnType<typeof createAccountGuard>;
   readonly #unknownBudget: ReturnType<typeof createLeakyBucket>;
   readonly #sharing: AttemptSharing;
-  #attemptsOfPair: number;
+  #limits: LoginThrottleLimits;
 
   /**
    * @param sharing sends attempts to other replicas; theirs arrive in `arrived`. Without it, each replica counts
@@ -177,10 +170,10 @@ export class FailureThrottle {
     sharing: AttemptSharing = { digest: createDigest(), tell: () => undefined },
   ) {
     this.#sharing = sharing;
-    this.#attemptsOfPair = limits.attempts;
-    this.#pairs = createBanWindow(limits, clock);
-    this.#networks = createBanWindow(limits.address, clock);
-    this.#accounts = createAccountGuard(limits.account, clock);
+    this.#limits = limits;
+    this.#pairs = createBanWindow(() => this.#limits, clock);
+    this.#networks = createBanWindow(() => this.#limits.address, clock);
+    this.#accounts = createAccountGuard(() => this.#limits.account, clock);
     this.#unknownBudget = createLeakyBucket(limits.global, clock);
   }
 
@@ -204,7 +197,7 @@ export class FailureThrottle {
   }
 
   #remaining(digests: Digests): number {
-    const ofPair = this.#attemptsOfPair - this.#pairs.recent(digests.pair);
+    const ofPair = this.#limits.attempts - this.#pairs.recent(digests.pair);
     return Math.min(ofPair, this.#accounts.remaining(this.#attempt(digests)));
   }
 
@@ -248,10 +241,9 @@ export class FailureThrottle {
 
   /** Applies new limits; all counts stay. */
   change(limits: LoginThrottleLimits): void {
-    this.#attemptsOfPair = limits.attempts;
-    this.#pairs.change(limits);
-    this.#networks.change(limits.address);
-    this.#accounts.change(limits.account);
+    this.#limits = limits;
+    this.#pairs.fit();
+    this.#networks.fit();
     this.#unknownBudget.change(limits.global);
   }
 

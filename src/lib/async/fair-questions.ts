@@ -21,8 +21,6 @@ interface Client {
 interface Waiting {
   readonly start: () => void;
   readonly drop: (reason: unknown) => void;
-  /** Whether it had to make room. */
-  dropped: boolean;
 }
 
 /** Limits the concurrent questions to a server, and shares them fairly among the clients that cause them. */
@@ -95,7 +93,6 @@ export class FairQuestions {
     if (most === undefined || newest === undefined) return false;
     most.waiting.delete(newest);
     this.#waiting -= 1;
-    newest.dropped = true;
     newest.drop(tooMany());
     return true;
   }
@@ -103,14 +100,15 @@ export class FairQuestions {
   async #turnOf(client: Client, signal: AbortSignal): Promise<void> {
     const { promise, resolve: start, reject: drop } = Promise.withResolvers<void>();
     const late = (): void => drop(signal.reason);
-    const waiting: Waiting = { start, drop, dropped: false };
+    const waiting: Waiting = { start, drop };
     client.waiting.add(waiting);
     this.#waiting += 1;
     signal.addEventListener("abort", late, { once: true });
     try {
       await promise;
     } catch (error) {
-      if (waiting.dropped) throw error;
+      // It had to make room.
+      if (error instanceof NotAskedError) throw error;
       // Its turn may have come at the same moment. The question then starts, and the signal ends it at once.
       if (!client.waiting.delete(waiting)) return;
       this.#waiting -= 1;

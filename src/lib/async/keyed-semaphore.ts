@@ -21,18 +21,14 @@ interface Entry {
 export class KeyedSemaphore {
   readonly #entries = new Map<string, Entry>();
   readonly #waiting = new Map<string, number>();
-  #maxWaiting: number;
-
   /**
-   * @param maxWaiting the most waiters over all keys of one group. Groups are never removed, so use few of them.
+   * The most waiters over all keys of one group. A lower one affects only new waiters. Groups are never removed, so use
+   * few of them.
    */
-  constructor(maxWaiting: number) {
-    this.#maxWaiting = maxWaiting;
-  }
+  maxWaiting: number;
 
-  /** Changes the limit for new waiters; those already in the queue stay. */
-  setMaxWaiting(maxWaiting: number): void {
-    this.#maxWaiting = maxWaiting;
+  constructor(maxWaiting: number) {
+    this.maxWaiting = maxWaiting;
   }
 
   /**
@@ -65,7 +61,7 @@ export class KeyedSemaphore {
   /** The caller that wakes a waiter has already counted it as running. */
   async #wait(entry: Entry, group: string): Promise<void> {
     const waiting = this.#waiting.get(group) ?? 0;
-    if (waiting >= this.#maxWaiting) throw new QueueFullError();
+    if (waiting >= this.maxWaiting) throw new QueueFullError();
     this.#waiting.set(group, waiting + 1);
     await new Promise<void>((resolve) => entry.waiters.push(resolve));
     this.#waiting.set(group, (this.#waiting.get(group) ?? 0) - 1);

@@ -91,11 +91,9 @@ export function reuseOrLease<Value extends { close(): void | Promise<void> }>(
   inputs: unknown,
   make: () => Value,
 ): Reusable<Leased<Value>> {
-  if (!isSame(previous, inputs)) {
-    return { inputs, value: new Leased(make(), (value) => value.close()) };
-  }
-  previous.value.acquire();
-  return previous;
+  const kept = reuseOrCreate(previous, inputs, () => new Leased(make(), (value) => value.close()));
+  if (kept === previous) kept.value.acquire();
+  return kept;
 }
 
 function isSame<Value>(

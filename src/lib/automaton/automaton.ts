@@ -11,32 +11,14 @@ const MOST_STATES = 1_000;
 const MOST_NODES = 5_000;
 const MOST_STEPS = 2_000_000;
 
-const TOO_LARGE = "needs too large a table";
-const TOO_LARGE_HINT = "repeat less often, or split it into several routes";
-
-interface States {
-  /** The next state for each state and character. State 0 is dead; state 1 is the start. */
-  readonly table: Uint16Array;
-  /** 1 for each accepting state, else 0. */
-  readonly accepting: Uint8Array;
+function tooLarge(): ExpressionError {
+  const hint = "repeat less often, or split it into several routes";
+  return new ExpressionError("needs too large a table", undefined, hint);
 }
 
 /**
- * Builds a nondeterministic automaton by Thompson's construction, and from it a deterministic one by the subset
- * construction.
- *
- * @throws ExpressionError if a limit is exceeded.
- */
-function buildStates(expression: Expression): States {
-  const nodes = new Nodes();
-  const last = nodes.add();
-  const first = nodes.before(expression, last);
-  return new Subsets(nodes, last).from(first);
-}
-
-/**
- * The nodes of a nondeterministic automaton. A node either jumps to others, or leads to one by any character of a
- * set.
+ * The nodes of a nondeterministic automaton (Thompson's construction). A node either jumps to others, or leads to one by
+ * any character of a set.
  */
 class Nodes {
   readonly jumps: number[][] = [];
@@ -44,9 +26,7 @@ class Nodes {
   readonly targets: number[] = [];
 
   add(set?: CharacterSet, target = -1): number {
-    if (this.jumps.length === MOST_NODES) {
-      throw new ExpressionError(TOO_LARGE, undefined, TOO_LARGE_HINT);
-    }
+    if (this.jumps.length === MOST_NODES) throw tooLarge();
     this.jumps.push([]);
     this.sets.push(set);
     this.targets.push(target);
@@ -86,22 +66,22 @@ class Nodes {
   }
 }
 
-/** Deterministic states. Each one represents a set of nodes. */
+/** Deterministic states (the subset construction). Each one represents a set of nodes. */
 class Subsets {
-  readonly #nodes: Nodes;
-  readonly #last: number;
+  readonly #nodes = new Nodes();
+  readonly #last = this.#nodes.add();
   readonly #known = new Map<string, number>();
   readonly #members: number[][] = [];
   #steps = 0;
 
-  constructor(nodes: Nodes, last: number) {
-    this.#nodes = nodes;
-    this.#last = last;
+  /** @throws ExpressionError if a limit is exceeded. */
+  constructor(expression: Expression) {
+    this.#stateOf(new Set());
+    this.#stateOf(new Set([this.#nodes.before(expression, this.#last)]));
   }
 
-  from(first: number): States {
-    this.#stateOf(new Set());
-    this.#stateOf(new Set([first]));
+  /** Returns the next state for each state and character, and 1 for each accepting state, else 0. */
+  build() {
     const rows: Uint16Array[] = [];
     for (let state = 0; state < this.#members.length; state += 1) rows.push(this.#row(state));
     const table = new Uint16Array(rows.length * CHARACTERS);
@@ -131,7 +111,7 @@ class Subsets {
     const key = members.join();
     const known = this.#known.get(key);
     if (known !== undefined) return known;
-    if (this.#members.length === MOST_STATES) this.#tooLarge();
+    if (this.#members.length === MOST_STATES) throw tooLarge();
     this.#known.set(key, this.#members.length);
     this.#members.push(members);
     return this.#members.length - 1;
@@ -139,19 +119,13 @@ class Subsets {
 
   #spend(steps: number): void {
     this.#steps += steps;
-    if (this.#steps > MOST_STEPS) this.#tooLarge();
-  }
-
-  #tooLarge(): never {
-    throw new ExpressionError(TOO_LARGE, undefined, TOO_LARGE_HINT);
+    if (this.#steps > MOST_STEPS) throw tooLarge();
   }
 }
 
-/** Whether a text is wanted, given which of the automata match it, in the order of the automata. */
-type Wanted = (matching: readonly boolean[]) => boolean;
-
 interface SearchOptions {
-  readonly wanted: Wanted;
+  /** Whether a text is wanted, given which of the automata match it, in the order of the automata. */
+  readonly wanted: (matching: readonly boolean[]) => boolean;
   /** The indexes of the automata that must match. The search drops a text that one of them can no longer match. */
   readonly needed: readonly number[];
   /** The text that each automaton reads first; default: empty. */
@@ -237,9 +211,9 @@ export class Automaton {
 
   /** @throws ExpressionError if the expression needs too many states. */
   constructor(expression: Expression) {
-    const states = buildStates(expression);
-    this.#table = states.table;
-    this.#accepting = states.accepting;
+    const { table, accepting } = new Subsets(expression).build();
+    this.#table = table;
+    this.#accepting = accepting;
   }
 
   /** Whether the whole text matches. */

@@ -197,8 +197,7 @@ class Parser {
     if (this.#next !== "-" || follows === "]" || follows === "") return first;
     this.#at += 1;
     const last = this.#member();
-    const ends = [first, last].map((set) => single(set));
-    const [from, to] = ends;
+    const [from, to] = [single(first), single(last)];
     if (from !== undefined && to !== undefined && from <= to) return rangeOf(from, to);
     this.#at = started;
     throw this.#error(

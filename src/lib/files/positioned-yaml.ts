@@ -13,10 +13,12 @@ import {
   type YAMLMap,
 } from "yaml";
 
-/** A syntax error: where it is, and what to write instead. Never quotes the text, which may contain a secret. */
-interface YamlMistake {
+/** What is wrong, and what to write instead. Never quotes the text, which may contain a secret. */
+interface LocatedProblem {
   readonly offset: number;
   readonly message: string;
+  /** Whether the rest of the text can still be trusted. */
+  readonly readable: boolean;
 }
 
 /**
@@ -53,9 +55,8 @@ const FOLLOWING: ReadonlySet<YAMLError["code"]> = new Set([
  * Returns the syntax errors that the library found, as advice. Leaves out consequences of an error in the same or the
  * previous line.
  */
-function yamlMistakes(text: string, document: Document.Parsed): YamlMistake[] {
-  const lines = new Lines(text);
-  const mistakes: YamlMistake[] = [];
+function syntaxProblems(document: Document.Parsed, lines: Lines): LocatedProblem[] {
+  const faults: LocatedProblem[] = [];
   let last = -2;
   for (const error of [...document.errors, ...document.warnings]) {
     const line = lines.at(error.pos[0]);
@@ -64,10 +65,13 @@ function yamlMistakes(text: string, document: Document.Parsed): YamlMistake[] {
       continue;
     }
     const { offset = error.pos[0], message } = adviceOn(error, lines, document);
-    mistakes.push({ offset, message: `${message} (YAML: ${error.code})` });
+    faults.push({ offset, message: `${message} (YAML: ${error.code})`, readable: false });
     last = Math.max(line, lines.at(offset));
   }
-  return mistakes;
+  if (document.directives.yaml.version !== "1.2") {
+    faults.push({ offset: 0, message: "only YAML 1.2 is supported", readable: false });
+  }
+  return faults;
 }
 
 type Advice = { readonly offset?: number; readonly message: string };
@@ -165,23 +169,19 @@ interface Level {
 /** The lines of a text, counted from 0. */
 class Lines {
   readonly #lines: readonly string[];
-  readonly #offsets: number[] = [];
+  readonly #counter: LineCounter;
 
-  constructor(text: string) {
+  /** @param counter knows where the lines of the text begin. */
+  constructor(text: string, counter: LineCounter) {
     this.#lines = text.split("\n");
-    let offset = 0;
-    for (const line of this.#lines) {
-      this.#offsets.push(offset);
-      offset += line.length + 1;
-    }
+    this.#counter = counter;
   }
 
   at(offset: number): number {
-    const after = this.#offsets.findIndex((start) => start > offset);
-    return (after < 0 ? this.#offsets.length : after) - 1;
+    return Math.max(this.#counter.linePos(offset).line - 1, 0);
   }
   offset(line: number): number {
-    return this.#offsets[line] ?? 0;
+    return this.#counter.lineStarts[line] ?? 0;
   }
   text(line: number): string {
     return this.#lines[line] ?? "";
@@ -262,7 +262,6 @@ const MAX_ALIAS_COUNT = 100;
  */
 export function parsePositionedYaml(text: string, file: string): PositionedYaml {
   const withoutMark = text.startsWith("\uFEFF") ? text.slice(1) : text;
-  const lines = withoutMark.split("\n");
   const lineCounter = new LineCounter();
   const document = parseDocument(withoutMark, {
     lineCounter,
@@ -275,47 +274,35 @@ export function parsePositionedYaml(text: string, file: string): PositionedYaml 
     uniqueKeys: false,
   });
 
+  const lines = new Lines(withoutMark, lineCounter);
   const positionAt = (offset: number): YamlPosition => {
-    const { line, col } = lineCounter.linePos(offset);
-    const source = lines[Math.max(line, 1) - 1] ?? "";
-    return { line: Math.max(line, 1), column: Math.max(col, 1), source: source.replace(/\r$/, "") };
+    const line = lines.at(offset);
+    const source = lines.text(line).replace(/\r$/, "");
+    return { line: line + 1, column: offset - lines.offset(line) + 1, source };
   };
-  const lineOf = (offset: number): number => positionAt(offset).line;
-  const faults = [...syntaxProblems(withoutMark, document), ...referenceProblems(document, lineOf)];
-  const readable = faults.every((fault) => fault.readable);
-  const { value, excess } = readable ? plainValue(document) : { value: undefined, excess: [] };
+  const faults = [...syntaxProblems(document, lines), ...referenceProblems(document, lines)];
+  let value: unknown;
+  try {
+    const readable = faults.every((fault) => fault.readable);
+    value = readable ? document.toJS({ maxAliasCount: MAX_ALIAS_COUNT }) : undefined;
+  } catch (error) {
+    if (!(error instanceof ReferenceError)) throw error;
+    faults.push({ offset: 0, message: "aliases repeat too much", readable: false });
+  }
 
   const members: Members = new WeakMap();
-  const problems = [...faults, ...excess]
+  const problems = faults
     .toSorted((a, b) => a.offset - b.offset)
     .map(({ offset, message }) => ({ file, ...positionAt(offset), message }));
   return {
-    value: excess.length > 0 ? undefined : value,
+    value,
     positionOf: (path, of = "value") => positionAt(offsetOf(document, members, path, of)),
     problems,
   };
 }
 
-interface LocatedProblem {
-  readonly offset: number;
-  readonly message: string;
-  /** Whether the rest of the text can still be trusted. */
-  readonly readable: boolean;
-}
-
-function syntaxProblems(text: string, document: Document.Parsed): LocatedProblem[] {
-  const faults = yamlMistakes(text, document).map((mistake) => ({ ...mistake, readable: false }));
-  if (document.directives.yaml.version !== "1.2") {
-    faults.push({ offset: 0, message: "only YAML 1.2 is supported", readable: false });
-  }
-  return faults;
-}
-
 /** Finds aliases and keys that are not allowed, and removes such keys from the document. */
-function referenceProblems(
-  document: Document.Parsed,
-  lineOf: (offset: number) => number,
-): LocatedProblem[] {
+function referenceProblems(document: Document.Parsed, lines: Lines): LocatedProblem[] {
   const faults: LocatedProblem[] = [];
   visit(document, {
     Alias(_key, alias, ancestors) {
@@ -330,32 +317,22 @@ function referenceProblems(
     Map(_key, map) {
       // The first of several equal keys counts, since positions refer to it.
       const seen = new Map<unknown, number>();
-      map.items = map.items.filter(({ key }) => {
-        const name = isScalar(key) ? key.value : key;
-        const offset = startOf(key) ?? 0;
+      map.items = map.items.filter((pair) => {
+        const name = nameOf(pair);
+        const offset = startOf(pair.key) ?? 0;
         const first = seen.get(name);
         if (first === undefined) seen.set(name, offset);
         if (name !== "__proto__" && first === undefined) return true;
         const message =
           first === undefined
             ? "this key is not allowed"
-            : `this key appears twice, first in line ${lineOf(first)}`;
+            : `this key appears twice, first in line ${lines.at(first) + 1}`;
         faults.push({ offset, message, readable: true });
         return false;
       });
     },
   });
   return faults;
-}
-
-function plainValue(document: Document.Parsed): { value: unknown; excess: LocatedProblem[] } {
-  try {
-    return { value: document.toJS({ maxAliasCount: MAX_ALIAS_COUNT }), excess: [] };
-  } catch (error) {
-    if (!(error instanceof ReferenceError)) throw error;
-    const message = "aliases repeat too much";
-    return { value: undefined, excess: [{ offset: 0, message, readable: false }] };
-  }
 }
 
 /** A cache of the members of each mapping: a linear search for each of 20,000 users would take minutes. */
@@ -388,7 +365,7 @@ function childAt(
   members: Members,
 ): { key: unknown; value: unknown } | undefined {
   if (isMap(parent)) {
-    const known = members.get(parent) ?? membersOf(parent);
+    const known = members.get(parent) ?? new Map(parent.items.map((pair) => [nameOf(pair), pair]));
     members.set(parent, known);
     return known.get(String(segment));
   }
@@ -399,8 +376,8 @@ function childAt(
   return undefined;
 }
 
-function membersOf(map: YAMLMap): ReadonlyMap<unknown, Pair> {
-  return new Map(map.items.map((pair) => [isScalar(pair.key) ? pair.key.value : pair.key, pair]));
+function nameOf({ key }: Pair): unknown {
+  return isScalar(key) ? key.value : key;
 }
 
 function startOf(node: unknown): number | undefined {

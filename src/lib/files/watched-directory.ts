@@ -28,39 +28,6 @@ function onEachPoll(poll: () => void): { close(): void } {
   };
 }
 
-/**
- * Detects, without reading them, that files were replaced or have a different time or size.
- *
- * @param paths returns the files to poll. The result may differ from call to call.
- */
-function createPoller(paths: () => readonly string[]) {
-  let stamp = "";
-  let polls = 0;
-  let polling: Promise<void> | undefined;
-
-  async function pollOnce(changed: () => void): Promise<void> {
-    polls += 1;
-    if (polls % POLLS_PER_CHANGE === 0 || (await stampOf(paths())) !== stamp) changed();
-  }
-
-  return {
-    /**
-     * Records the current state. Call it before you read the files, so that the next poll detects changes made
-     * meanwhile. Never rejects.
-     */
-    async begin(): Promise<void> {
-      stamp = await stampOf(paths());
-    },
-    /**
-     * Calls `changed` if the files have changed, and in every sixth poll in any case. Does nothing while the last poll
-     * still waits for the file system.
-     */
-    poll(changed: () => void): void {
-      polling ??= pollOnce(changed).finally(() => (polling = undefined));
-    },
-  };
-}
-
 /** Returns a text that differs for different files and for different states of a file. Follows links. */
 async function stampOf(paths: readonly string[]): Promise<string> {
   const stamps = await Promise.all(
@@ -96,7 +63,10 @@ export function watchDirectory(
   files: () => readonly string[],
 ): { close(): void } {
   let closed = false;
-  const poller = createPoller(() => [directory, ...files()]);
+  const currentStamp = (): Promise<string> => stampOf([directory, ...files()]);
+  let stamp = "";
+  let polls = 0;
+  let underWay: Promise<void> | undefined;
   let checking = Promise.resolve();
   let settling: NodeJS.Timeout | undefined;
   let inside: FSWatcher | undefined;
@@ -106,7 +76,8 @@ export function watchDirectory(
     const before = inside;
     inside = watched(directory, scheduleCheck);
     before?.close();
-    await poller.begin();
+    // Before the files are read, so that the next poll detects changes made meanwhile.
+    stamp = await currentStamp();
     await check();
   }
 
@@ -118,18 +89,26 @@ export function watchDirectory(
     }, SETTLE_MS).unref();
   }
 
+  async function poll(): Promise<void> {
+    polls += 1;
+    if (polls % POLLS_PER_CHANGE === 0 || (await currentStamp()) !== stamp) scheduleCheck();
+  }
+
   const own = basename(directory);
   const outside = watchedAncestors(directory).map((ancestor, index) =>
     watched(ancestor, (name) => {
       if (name === null || name === SWAPPED || (index === 0 && name === own)) scheduleCheck();
     }),
   );
-  const polling = onEachPoll(() => poller.poll(scheduleCheck));
+  const regular = onEachPoll(() => {
+    // The last poll may still wait for the file system.
+    underWay ??= poll().finally(() => (underWay = undefined));
+  });
   scheduleCheck();
   return {
     close() {
       closed = true;
-      polling.close();
+      regular.close();
       clearTimeout(settling);
       inside?.close();
       for (const watcher of outside) watcher?.close();

@@ -1,8 +1,4 @@
 /**
- * The fields of a query (`?a=1&b=2`), unchanged. Names are decoded for comparison, because backends decode them.
- */
-
-/**
  * Fields about one connection (RFC 9110 §7.6.1). HTTP/2 forbids them (RFC 9113 §8.2.2), except `TE: trailers`, which
  * the proxy writes itself; `HTTP2-Settings` belongs to the upgrade from HTTP/1.1 (RFC 7540 §3.2.1). Node throws if it is
  * made to send one over HTTP/2.
@@ -15,7 +11,10 @@ export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
 /** The names of the header fields of a trace (W3C Trace Context), in lower case. */
 export const TRACE_HEADERS: readonly string[] = ["traceparent", "tracestate"];
 
-/** @returns the values of a name, as sent; empty for a field without `=`. */
+/**
+ * Returns the values of a name in a query (`?a=1&b=2`), as sent; empty for a field without `=`. Names are decoded for
+ * comparison, because backends decode them.
+ */
 export function queryValues(query: string, name: string): string[] {
   return fieldsOf(query).flatMap((field) => {
     const at = field.indexOf("=");
@@ -187,13 +186,9 @@ function partsOf(value: string, separator: string | RegExp): string[] {
     .map((part) => part.trim());
 }
 
-/** The cookies of a `Cookie` field (RFC 6265 §4.2), unchanged: names keep their case, values their quotes. */
-
 /**
- * Only blanks and tabs are around a name (RFC 6265bis §5.6). A browser takes `\u00a0__Host-id` for another name, which any host of
+ * Returns the values of all cookies with this name, unchanged. Only blanks and tabs are around a name (RFC 6265bis §5.6). A browser takes `\u00a0__Host-id` for another name, which any host of
  * the domain may set. A parser that trims more takes it for `__Host-id`.
- *
- * @returns the values of all cookies with this name.
  */
 export function cookieValues(field: string, name: string): string[] {
   const values: string[] = [];

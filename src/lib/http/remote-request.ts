@@ -16,13 +16,8 @@ const LOOPBACK = /^(?:127(?:\.\d+){3}|\[::1\]|localhost)$/;
 export function isSafeRemoteUrl(value: string): boolean {
   if (!URL.canParse(value) || value.includes("#")) return false;
   const { protocol, hostname, username, password } = new URL(value);
-  const safe = protocol === "https:" || (protocol === "http:" && isLoopback(hostname));
+  const safe = protocol === "https:" || (protocol === "http:" && LOOPBACK.test(hostname));
   return safe && username === "" && password === "";
-}
-
-/** Whether the host of a URL is the loopback interface. */
-function isLoopback(hostname: string): boolean {
-  return LOOPBACK.test(hostname);
 }
 
 /** The message for a refused URL. */

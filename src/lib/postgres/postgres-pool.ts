@@ -122,12 +122,6 @@ export interface PostgresSettings {
 /** A row of a result, by column name. */
 type Row = Readonly<Record<string, unknown>>;
 
-interface Result {
-  readonly rows: readonly Row[];
-  /** The names of the columns. */
-  readonly columns: readonly string[];
-}
-
 /** How long a connection may be idle. */
 const IDLE_MS = 60_000;
 
@@ -155,9 +149,10 @@ export class PostgresPool {
    * pooler may give its connection to others.
    *
    * @param leftMs the time for its response, in milliseconds.
+   * @returns the rows, and the names of the columns.
    * @throws RemoteError, or the error of the library or the server.
    */
-  async query(text: string, values: readonly string[], leftMs: number): Promise<Result> {
+  async query(text: string, values: readonly string[], leftMs: number) {
     if (this.#closed) throw new RemoteError("the store is closed");
     this.#pool ??= this.#open();
     const client = await (await this.#pool).connect();
@@ -246,29 +241,17 @@ export function asSubquery(query: string): string {
 }
 
 /** What an operator can do about an error. The codes are those of PostgreSQL, appendix A of its manual. */
-export const POSTGRES_HINTS: readonly { readonly reason: RegExp; readonly hint: string }[] = [
-  { reason: /^28P01/, hint: "the user or the password in `url` is wrong" },
-  { reason: /^28000/, hint: "pg_hba.conf does not allow this user from this address" },
-  { reason: /^3D000/, hint: "there is no such database: check the end of `url`" },
-  { reason: /^42P01/, hint: "the query names a table that does not exist" },
-  { reason: /^42703/, hint: "the query names a column that does not exist" },
-  {
-    reason: /^42501/,
-    hint: "GRANT the role in `url` SELECT on the tables and columns in the query",
-  },
-  { reason: /^42/, hint: "the query is wrong: try it in psql, with a name for $1" },
-  {
-    reason: /^53300/,
-    hint: "it has no free connection: lower `connections`, or raise max_connections",
-  },
-  { reason: /^53/, hint: "it lacks a resource: 53100 means disk space, 53200 memory" },
-  {
-    reason: /^57014/,
-    hint: "the query takes longer than `timeout`: pg_stat_activity shows what it waits for",
-  },
-  { reason: /^57P03/, hint: "it is starting up or shutting down" },
-  {
-    reason: /does not support SSL/,
-    hint: "turn on TLS there (`ssl = on`), or set `tls: false` for clear text",
-  },
+export const POSTGRES_HINTS: readonly (readonly [problem: RegExp, hint: string])[] = [
+  [/^28P01/, "the user or the password in `url` is wrong"],
+  [/^28000/, "pg_hba.conf does not allow this user from this address"],
+  [/^3D000/, "there is no such database: check the end of `url`"],
+  [/^42P01/, "the query names a table that does not exist"],
+  [/^42703/, "the query names a column that does not exist"],
+  [/^42501/, "GRANT the role in `url` SELECT on the tables and columns in the query"],
+  [/^42/, "the query is wrong: try it in psql, with a name for $1"],
+  [/^53300/, "it has no free connection: lower `connections`, or raise max_connections"],
+  [/^53/, "it lacks a resource: 53100 means disk space, 53200 memory"],
+  [/^57014/, "the query takes longer than `timeout`: pg_stat_activity shows what it waits for"],
+  [/^57P03/, "it is starting up or shutting down"],
+  [/does not support SSL/, "turn on TLS there (`ssl = on`), or set `tls: false` for clear text"],
 ];

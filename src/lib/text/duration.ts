@@ -46,3 +46,8 @@ export function formatDuration(milliseconds: number): string {
   }
   return text === "" ? "0s" : text;
 }
+
+/** The same without fractions of a second. */
+export function formatSeconds(milliseconds: number): string {
+  return formatDuration(Math.max(0, Math.floor(milliseconds / 1000) * 1000));
+}

@@ -5,7 +5,6 @@ import type { Clock } from "../../lib/clock.ts";
 import type { RecentLog } from "../recent/recent-log.ts";
 import { LineBytes } from "./line-bytes.ts";
 import { maskText, maskTokens } from "./redaction.ts";
-import type { ClaimValue } from "../../core/request/identity.ts";
 
 /** The maximum length of a logged value, in characters; longer ones are truncated. */
 const LONGEST = 512;
@@ -76,7 +75,7 @@ function valueOf({ kind, name }: FieldSource): Value {
   if (kind === "claim") {
     return ({ identity }) => {
       const claim = identity?.claims?.get(name);
-      return claim === undefined ? undefined : claimText(claim);
+      return typeof claim === "object" ? claim.join(",") : claim?.toString();
     };
   }
   const header = name.toLowerCase();
@@ -86,10 +85,6 @@ function valueOf({ kind, name }: FieldSource): Value {
   };
   // A URL may contain a query, which access lines must not contain.
   return URL_HEADER.test(header) ? (request) => read(request)?.replace(QUERY, "") : read;
-}
-
-function claimText(claim: ClaimValue): string {
-  return typeof claim === "object" ? claim.join(",") : String(claim);
 }
 
 /** Masks secrets and truncates the text. Masks first, so that no part of a token remains. */

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from "../../lib/clock.ts";
 import { escapeUnprintable, maskText, redactFields } from "./redaction.ts";
 import type { LogSink } from "./log-sink.ts";
 
-export interface LogOptions {
+interface LogOptions {
   readonly sink: LogSink;
   readonly level: keyof Log;
   readonly clock?: Clock;

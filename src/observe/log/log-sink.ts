@@ -1,19 +1,17 @@
 import { isatty } from "node:tty";
 import { styleText } from "node:util";
 import { writeSync } from "node:fs";
-import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { LineBytes } from "./line-bytes.ts";
 import { ACCESS_FIELDS } from "./access-log.ts";
 import { quoted } from "./redaction.ts";
 import { systemCode } from "../../lib/text/error-code.ts";
+import { isJsonObject } from "../../lib/text/strict-json.ts";
 
 interface LineWriterOptions {
   /** Pipes and sockets must be non-blocking. */
   readonly fd: number;
   /** The maximum number of bytes that may wait for the reader; further lines are dropped. */
   readonly maxWaiting: number;
-  /** For the time of the lines that report how many were dropped. */
-  readonly clock: Clock;
   /** Converts each line for people; undefined if lines are written as they are. */
   readonly render: ((line: string) => string) | undefined;
 }
@@ -49,7 +47,7 @@ const FULL = new Set<unknown>(["ENOSPC", "EDQUOT", "EFBIG"]);
  * it never exited (tested on Node 26 with sonic-boom 4.2 and with `fs.write`). If the reader is gone, lines are
  * discarded. On a full disk only whole lines are: a line that was begun is continued once there is space.
  */
-class LineWriter {
+class LineWriter implements LogSink {
   readonly #options: LineWriterOptions;
   #open: Buffer = Buffer.allocUnsafe(BUFFER_BYTES);
   #used = 0;
@@ -80,7 +78,6 @@ class LineWriter {
     return this.#gone || this.#dropped > 0 ? this.#failure : undefined;
   }
 
-  /** Adds one line, without its end. */
   write(line: string): void {
     const text = this.#options.render?.(line) ?? line;
     const length = Buffer.byteLength(text);
@@ -89,7 +86,6 @@ class LineWriter {
     this.#added(length);
   }
 
-  /** Adds one line, without its end. Copies its bytes. */
   writeBytes(line: LineBytes): void {
     if (this.#options.render !== undefined) this.write(line.toString());
     else if (this.#makeRoom(line.length)) {
@@ -98,7 +94,6 @@ class LineWriter {
     }
   }
 
-  /** Counts lines that were lost before they reached this writer, and reports them if there is a reader. */
   countLost(lines: number): void {
     this.#lost += lines;
     if (this.#gone) return;
@@ -106,13 +101,12 @@ class LineWriter {
     this.#sendIn(BATCH_DELAY_MS);
   }
 
-  /** Writes as much as the reader accepts, and at once how many lines were dropped, since it may be the last time. */
   flush(): void {
+    // How many lines were dropped is written at once, since it may be the last time.
     this.#reportedAt = -Infinity;
     this.#flush();
   }
 
-  /** Resolves when everything is written, or after `timeoutMs` milliseconds. */
   async drain(timeoutMs: number): Promise<void> {
     this.flush();
     if (this.#queue.length === 0) return;
@@ -140,7 +134,7 @@ class LineWriter {
 
   /** Queues the line that reports how many were dropped, or waits until it may: a full disk drops lines all the time. */
   #reportDropped(): void {
-    const now = this.#options.clock.monotonic();
+    const now = performance.now();
     const waitMs = this.#reportedAt + REPORT_EVERY_MS - now;
     clearTimeout(this.#reporting);
     if (waitMs > 0) {
@@ -148,7 +142,7 @@ class LineWriter {
       return;
     }
     this.#reportedAt = now;
-    const time = new Date(this.#options.clock.now()).toISOString();
+    const time = new Date().toISOString();
     const line = `{"time":"${time}","level":"warn","msg":"log lines were dropped","dropped":${this.#dropped},"see":"docs/runbook.md#log-lines-were-dropped"}`;
     const buffer = Buffer.from(`${this.#options.render?.(line) ?? line}\n`);
     const { length } = buffer;
@@ -256,7 +250,13 @@ function linesIn(bytes: Buffer): number {
   return lines;
 }
 
-const LEVEL_STYLES = { debug: "dim", info: "green", warn: "yellow", error: "red" } as const;
+type Style = "dim" | "green" | "yellow" | "red" | "cyan";
+
+const LEVEL_STYLES: Readonly<Record<string, Style>> = {
+  debug: "dim",
+  warn: "yellow",
+  error: "red",
+};
 
 /** Fields that appear at the beginning of every line. */
 const IN_THE_HEAD = new Set(["time", "level", "msg"]);
@@ -285,7 +285,8 @@ export function prettyLine(json: string, color: boolean): string {
   if (fields === undefined) return json;
   const time = shown(fields["time"]).slice(11, 23);
   const level = shown(fields["level"]);
-  const label = paint(levelStyle(level), level.toUpperCase().padEnd(5), color);
+  const style = LEVEL_STYLES[level] ?? "green";
+  const label = paint(style, level.toUpperCase().padEnd(5), color);
   const head = `${paint("dim", time, color)} ${label} `;
   const isRequest = fields["msg"] === "request" && fields["method"] !== undefined;
   return isRequest ? head + requestIn(fields, color) : head + messageIn(fields, color);
@@ -332,13 +333,6 @@ function statusStyle(status: number): Style {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-type Style = (typeof LEVEL_STYLES)[keyof typeof LEVEL_STYLES] | "cyan";
-
-function levelStyle(level: string): Style {
-  if (level === "debug" || level === "warn" || level === "error") return LEVEL_STYLES[level];
-  return LEVEL_STYLES.info;
-}
-
 function paint(style: Style, text: string, color: boolean): string {
   return color ? styleText(style, text, { validateStream: false }) : text;
 }
@@ -346,7 +340,7 @@ function paint(style: Style, text: string, color: boolean): string {
 function parsed(json: string): Fields | undefined {
   try {
     const value: unknown = JSON.parse(json);
-    return typeof value === "object" && value !== null ? { ...value } : undefined;
+    return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;
   }
@@ -386,11 +380,8 @@ interface LogSinkOptions {
   readonly fd?: number;
   /** `auto`: pretty on a terminal, else JSON. */
   readonly format: "json" | "pretty" | "auto";
-  /** Default: true on a terminal, unless `NO_COLOR` is set (https://no-color.org). */
-  readonly color?: boolean;
   /** The maximum number of bytes that may wait for a slow reader. */
   readonly maxWaiting?: number;
-  readonly clock?: Clock;
 }
 
 /** The default of `maxWaiting`. */
@@ -401,16 +392,13 @@ export const MAX_WAITING = 8 * 1024 * 1024;
  * counted and reported.
  */
 export function createLogSink(options: LogSinkOptions): LogSink {
-  const { fd = 1, format, clock = systemClock, maxWaiting = MAX_WAITING } = options;
+  const { fd = 1, format, maxWaiting = MAX_WAITING } = options;
   // The getter of `process.stdout` makes a pipe on standard output non-blocking, which the writer needs.
   if (fd === 1) void process.stdout;
   const terminal = isatty(fd);
   const pretty = format === "pretty" || (format === "auto" && terminal);
-  const color = options.color ?? (terminal && (process.env["NO_COLOR"] ?? "") === "");
-  return new LineWriter({
-    fd,
-    maxWaiting,
-    clock,
-    render: pretty ? (line) => prettyLine(line, color) : undefined,
-  });
+  // https://no-color.org
+  const color = terminal && (process.env["NO_COLOR"] ?? "") === "";
+  const render = pretty ? (line: string) => prettyLine(line, color) : undefined;
+  return new LineWriter({ fd, maxWaiting, render });
 }

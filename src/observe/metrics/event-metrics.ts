@@ -228,15 +228,6 @@ function upstreamMetrics(
   };
 }
 
-function mirrorMetrics(define: MetricDefinitions, mirrors: LabelSet): Events<"requestMirrored"> {
-  const help = "Copies of requests to a mirror, by result.";
-  return {
-    requestMirrored: define.table("mirrored_requests_total", help, mirrors, {
-      result: MIRROR_RESULTS,
-    }),
-  };
-}
-
 /** Counts what else clients do: connections, tokens, logins, streams. */
 function clientMetrics(
   define: MetricDefinitions,
@@ -383,12 +374,14 @@ export function eventMetrics(
   define.readCounter("log_lines_dropped_total", droppedHelp, logLinesDropped);
   const backends = upstreamMetrics(define, upstreams);
   defineLoads(define, upstreams, gauges);
+  const mirrorHelp = "Copies of requests to a mirror, by result.";
+  const result = MIRROR_RESULTS;
   const observer: Observer = {
     ...events,
     ...decisions,
     ...backends,
     ...storeMetrics(define, stores, gauges),
-    ...mirrorMetrics(define, mirrors),
+    requestMirrored: define.table("mirrored_requests_total", mirrorHelp, mirrors, { result }),
     ...remoteMetrics(define, checks),
     ...clientMetrics(define),
     ...sharedStateMetrics(define, gauges),

@@ -66,14 +66,6 @@ export class GaugeSources {
 const NO_LOAD: UpstreamLoad = { inFlight: 0, waiting: 0, leftOut: 0, targets: 0 };
 const NO_STATE: StoreState = { connections: undefined, outdated: undefined };
 
-/** Functions that set gauges when an event occurs. */
-export interface GaugeSetters {
-  /**
-   * The configuration, or a file that it names, was reloaded. `atMs` is wall clock, in milliseconds since the epoch.
-   */
-  configReloaded(successful: boolean, atMs: number): void;
-}
-
 /** Defines the load of each upstream. */
 export function defineLoads(
   define: MetricDefinitions,
@@ -192,8 +184,8 @@ function defineCertificateEnds(define: MetricDefinitions, sources: GaugeSources)
   ends("upstream_ca", "When the first authority for the backends expires.");
 }
 
-/** Defines the gauges that change when an event occurs. */
-function defineReloads(define: MetricDefinitions, startedMs: number): GaugeSetters {
+/** Defines the gauges about reloads. Returns a function that sets them. */
+function defineReloads(define: MetricDefinitions, startedMs: number) {
   let successful = true;
   let succeededMs = startedMs;
   define.gauge("config_last_reload_successful", "1 if the last reload succeeded.", "min", () =>
@@ -205,20 +197,17 @@ function defineReloads(define: MetricDefinitions, startedMs: number): GaugeSette
     "max",
     () => succeededMs / 1000,
   );
-  return {
-    configReloaded(ok, atMs) {
-      successful = ok;
-      if (ok) succeededMs = atMs;
-    },
+  return (ok: boolean, atMs: number): void => {
+    successful = ok;
+    if (ok) succeededMs = atMs;
   };
 }
 
-/** Defines the gauges of a process or thread, except those of its routes, upstreams and stores. */
-export function defineGauges(
-  define: MetricDefinitions,
-  sources: GaugeSources,
-  startedMs: number,
-): GaugeSetters {
+/**
+ * Defines the gauges of a process or thread, except those of its routes, upstreams and stores.
+ * @returns `Metrics.configReloaded`.
+ */
+export function defineGauges(define: MetricDefinitions, sources: GaugeSources, startedMs: number) {
   define.gauge("token_cache_entries", "Verified tokens in the cache.", "sum", () =>
     sources.tokenCacheEntries(),
   );

@@ -5,7 +5,7 @@ import type { RemoteCheckName } from "../../core/remote-check.ts";
 import { type Clock, LONGEST_TIMER_MS, systemClock } from "../../lib/clock.ts";
 import { MetricDefinitions } from "./define-metrics.ts";
 import { eventMetrics } from "./event-metrics.ts";
-import { defineGauges, type GaugeSetters, GaugeSources } from "./gauges.ts";
+import { defineGauges, GaugeSources } from "./gauges.ts";
 import { LabelSet, OWN_ROUTES, type Sample } from "./series.ts";
 
 /** The resolution for Node 24, which cannot measure each turn, in milliseconds. */
@@ -22,14 +22,9 @@ const STATISTICS: readonly (readonly [
   ["max", "The maximum recorded event loop delay.", ({ max }) => max],
   ["mean", "The mean of the recorded event loop delays.", ({ mean }) => mean],
   ["stddev", "The standard deviation of the recorded event loop delays.", ({ stddev }) => stddev],
-  ...([50, 90, 99] as const).map(
-    (percentile) =>
-      [
-        `p${percentile}`,
-        `The ${percentile}th percentile of the recorded event loop delays.`,
-        (histogram: LoopHistogram) => histogram.percentile(percentile),
-      ] as const,
-  ),
+  ["p50", "The 50th percentile of the recorded event loop delays.", (all) => all.percentile(50)],
+  ["p90", "The 90th percentile of the recorded event loop delays.", (all) => all.percentile(90)],
+  ["p99", "The 99th percentile of the recorded event loop delays.", (all) => all.percentile(99)],
 ];
 
 /**
@@ -75,7 +70,11 @@ interface MetricsOptions {
 }
 
 /** Counts what the observer reports, and exposes it to Prometheus. */
-export interface Metrics extends Observer, GaugeSetters {
+export interface Metrics extends Observer {
+  /**
+   * The configuration, or a file that it names, was reloaded. `atMs` is wall clock, in milliseconds since the epoch.
+   */
+  configReloaded(successful: boolean, atMs: number): void;
   /** Adds the routes, upstreams, user stores and checks of a new configuration. The series of removed ones stay. */
   add(series: Pick<MetricsOptions, "routes" | "upstreams" | "stores" | "checks" | "mirrors">): void;
   /** The sources of gauges. Each returns an initial value, mostly 0, until it is set. */
@@ -115,13 +114,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const sets = { routes, upstreams, stores, mirrors, checks };
   const { observer, inFlight, exemplars } = eventMetrics(define, sets, gauges, logLinesDropped);
   define.gauge("http_requests_in_flight", "Requests in progress.", "sum", inFlight);
-  const setters = defineGauges(define, gauges, clock.now());
+  const configReloaded = defineGauges(define, gauges, clock.now());
   const build: Sample = [{ version, node: process.versions.node }, 1];
   const buildHelp = "Always 1; the labels describe the running version.";
   define.gauge("build_info", buildHelp, "first", () => [build], ["version", "node"]);
   return {
     ...observer,
-    ...setters,
+    configReloaded,
     gauges,
     add(series) {
       routes.add(series.routes);

@@ -1,4 +1,4 @@
-import type { RecentEvents, RecentMinute, RecentRefusal } from "../../core/recent.ts";
+import type { RecentEvents, RecentMinute, RecentRefusal } from "../../core/status.ts";
 import type { LoginResult, Outcome, RefusalReason } from "../../core/request/outcome.ts";
 import { maskTokens } from "../log/redaction.ts";
 
@@ -46,7 +46,7 @@ class RecentDurations {
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
   }
 
-  /** Returns the count of each bucket: plain data, which `addCounts` merges. */
+  /** Returns the count of each bucket: plain data, which `merged` adds up. */
   counts(now: number): number[] {
     if (!this.#isCurrent(now)) this.#turn(now);
     return Array.from(this.#counts, (count, bucket) => count + (this.#before[bucket] ?? 0));
@@ -63,11 +63,6 @@ class RecentDurations {
     if (!isNext) this.#before.fill(0);
     this.#spanEnds = now + SPAN;
   }
-}
-
-/** Adds counts of the same things, from two threads. */
-function addCounts(one: readonly number[], other: readonly number[]): number[] {
-  return one.map((count, bucket) => count + (other[bucket] ?? 0));
 }
 
 /** Returns the duration in milliseconds that this part of all, from 0 to 1, did not exceed; undefined if none was counted. */
@@ -209,8 +204,11 @@ function countsOf(all: readonly (readonly [string, RecentDurations])[], now: num
 function merged(parts: readonly Counts[]): Counts {
   const sums = new Map<string, readonly number[]>();
   for (const [name, counts] of parts.flatMap((part) => [...part])) {
-    const sum = sums.get(name);
-    sums.set(name, sum === undefined ? counts : addCounts(sum, counts));
+    const sum = sums.get(name) ?? [];
+    sums.set(
+      name,
+      counts.map((count, bucket) => count + (sum[bucket] ?? 0)),
+    );
   }
   return sums;
 }

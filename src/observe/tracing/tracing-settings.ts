@@ -1,4 +1,4 @@
-/** Parsers for the values of OpenTelemetry's variables. Each returns undefined for an invalid value. */
+/** Parsers for the values of OpenTelemetry's  Each returns undefined for an invalid value. */
 import { readFileSync } from "node:fs";
 import { validateHeaderName, validateHeaderValue } from "../../lib/http/node-http.ts";
 import type { Log } from "../../core/log.ts";
@@ -7,6 +7,9 @@ import type { Tracing } from "./opentelemetry.ts";
 
 /** The longest name or value of an attribute that `@opentelemetry/resources` accepts. */
 const MAX_ATTRIBUTE = 255;
+
+/** A parser for the value of a variable. Returns undefined for an unsupported value. */
+type Parse<Value> = (text: string) => Value | undefined;
 
 /** Accepts one of these words, in any case, as the specification requires. */
 function oneOf<Word extends string>(...words: readonly Word[]) {
@@ -130,38 +133,52 @@ export function readTracingSettings(env: Environment): {
   readonly settings: TracingSettings | undefined;
   readonly unsupported: readonly UnsupportedVariable[];
 } {
-  const variables = new Variables(env);
+  const unsupported: UnsupportedVariable[] = [];
+  const has = (variable: string): boolean => (env[variable] ?? "").trim() !== "";
+  const read = <Value>(
+    variable: string,
+    wanted: string,
+    parse: Parse<Value>,
+  ): Value | undefined => {
+    if (!has(variable)) return undefined;
+    const value = parse(env[variable] ?? "");
+    if (value === undefined) unsupported.push({ variable, wanted });
+    return value;
+  };
+  /** Reads the variable for traces; if that is unset or unsupported, reads the one for all signals. */
+  const readEither = <Value>(name: string, wanted: string, parse: Parse<Value>) =>
+    read(`${OF_TRACES}${name}`, wanted, parse) ?? read(`${OTLP}${name}`, wanted, parse);
+
   const endpoint = `${OTLP}ENDPOINT`;
   const ownEndpoint = `${OF_TRACES}ENDPOINT`;
-  if (!variables.has(endpoint) && !variables.has(ownEndpoint)) return OFF;
-  const disabled = variables.read("OTEL_SDK_DISABLED", "true or false", oneOf("true", "false"));
-  const exporter = variables.read("OTEL_TRACES_EXPORTER", "otlp or none", oneOf("otlp", "none"));
+  if (!has(endpoint) && !has(ownEndpoint)) return OFF;
+  const disabled = read("OTEL_SDK_DISABLED", "true or false", oneOf("true", "false"));
+  const exporter = read("OTEL_TRACES_EXPORTER", "otlp or none", oneOf("otlp", "none"));
   if (disabled === "true" || exporter === "none") return OFF;
 
-  const sampler = variables.read("OTEL_TRACES_SAMPLER", SAMPLERS.join(", "), oneOf(...SAMPLERS));
+  const sampler = read("OTEL_TRACES_SAMPLER", SAMPLERS.join(", "), oneOf(...SAMPLERS));
   const byRatio = sampler?.endsWith("traceidratio") === true;
   const ratio = byRatio
-    ? variables.read("OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1", fraction)
+    ? read("OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1", fraction)
     : undefined;
-  const delayMs = variables.read("OTEL_BSP_SCHEDULE_DELAY", "milliseconds above 0", milliseconds);
-  const timeoutMs = variables.readEither("TIMEOUT", "milliseconds above 0", milliseconds);
+  const delayMs = read("OTEL_BSP_SCHEDULE_DELAY", "milliseconds above 0", milliseconds);
+  const timeoutMs = readEither("TIMEOUT", "milliseconds above 0", milliseconds);
   // We send JSON. Receivers of protobuf accept it on the same port (OTLP specification, "OTLP/HTTP").
-  variables.readEither("PROTOCOL", "http/json", oneOf("http/json", "http/protobuf"));
-  variables.readEither("COMPRESSION", "gzip or none", compression);
+  readEither("PROTOCOL", "http/json", oneOf("http/json", "http/protobuf"));
+  readEither("COMPRESSION", "gzip or none", compression);
   for (const file of ["CERTIFICATE", "CLIENT_CERTIFICATE", "CLIENT_KEY"]) {
-    variables.readEither(file, "a file that can be read", anyFile);
+    readEither(file, "a file that can be read", anyFile);
   }
   for (const headers of [`${OTLP}HEADERS`, `${OF_TRACES}HEADERS`]) {
-    variables.read(headers, "name=value pairs with commas between", headerPairs);
+    read(headers, "name=value pairs with commas between", headerPairs);
   }
-  variables.read(
+  read(
     "OTEL_RESOURCE_ATTRIBUTES",
     "name=value pairs with commas between, percent-encoded",
     resourceAttributes,
   );
-  const own = variables.read(ownEndpoint, "an http or https URL", httpUrl);
-  const common = own ?? variables.read(endpoint, "an http or https URL", httpUrl);
-  const { unsupported } = variables;
+  const own = read(ownEndpoint, "an http or https URL", httpUrl);
+  const common = own ?? read(endpoint, "an http or https URL", httpUrl);
   if (common === undefined) return { settings: undefined, unsupported };
   return {
     settings: {
@@ -175,46 +192,9 @@ export function readTracingSettings(env: Environment): {
   };
 }
 
-/** Reads variables and collects those with unsupported values. */
-class Variables {
-  readonly #env: Environment;
-  readonly unsupported: UnsupportedVariable[] = [];
-
-  constructor(env: Environment) {
-    this.#env = env;
-  }
-
-  has(variable: string): boolean {
-    return (this.#env[variable] ?? "").trim() !== "";
-  }
-
-  /** @param parse returns undefined for an unsupported value. */
-  read<Value>(
-    variable: string,
-    wanted: string,
-    parse: (text: string) => Value | undefined,
-  ): Value | undefined {
-    if (!this.has(variable)) return undefined;
-    const value = parse(this.#env[variable] ?? "");
-    if (value === undefined) this.unsupported.push({ variable, wanted });
-    return value;
-  }
-
-  /** Reads the variable for traces; if that is unset or unsupported, reads the one for all signals. */
-  readEither<Value>(
-    name: string,
-    wanted: string,
-    parse: (text: string) => Value | undefined,
-  ): Value | undefined {
-    return (
-      this.read(`${OF_TRACES}${name}`, wanted, parse) ?? this.read(`${OTLP}${name}`, wanted, parse)
-    );
-  }
-}
-
 export interface TracingOptions {
-  /** The environment. OpenTelemetry's own variables define where spans go. */
-  readonly env: Readonly<Record<string, string | undefined>>;
+  /** OpenTelemetry's own variables define where spans go. */
+  readonly env: Environment;
   /** Sallyport's own version. */
   readonly version: string;
   readonly log: Log;

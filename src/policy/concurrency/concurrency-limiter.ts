@@ -5,9 +5,7 @@ import { type SharedCounts, type Slots, ThreadCounts } from "../../lib/async/sha
 
 /** How often changes are settled with other replicas, in milliseconds. */
 const SETTLE_EVERY_MS = 100;
-/**
- * The number of rounds after which everything is reported again, so that the server sees that this replica is alive.
- */
+/** After so many rounds, everything is reported again, so that the server sees that this replica is alive. */
 const REPEAT_ROUNDS = 20;
 /** The maximum number of names to settle. For further names, requests of other replicas do not count. */
 const MOST_NAMES = 50_000;
@@ -22,10 +20,7 @@ interface Settled {
   readonly round: number;
 }
 
-/**
- * Exchanges counts of requests in flight with other replicas, at most ten times a second. Requests do not wait for
- * it.
- */
+/** Exchanges counts of requests in flight with other replicas, at most ten times a second. No request waits for it. */
 class ConcurrencySettling {
   readonly #settle: SettleConcurrency;
   readonly #inFlight: Pick<InFlight, "count">;

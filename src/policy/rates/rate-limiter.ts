@@ -5,10 +5,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { pacedTask } from "../../lib/async/paced-task.ts";
 import { withLock } from "../../lib/async/shared-counts.ts";
 
-/**
- * The maximum number of keys: about 15 MB. Beyond it, the least recently active keys are evicted and get a full burst
- * again.
- */
+/** About 15 MB. Beyond it, the least recently active keys get a full burst again. */
 const MAX_KEYS = 50_000;
 /** The tolerance for rounding errors, in milliseconds. */
 const ROUNDING_MS = 1e-6;
@@ -50,12 +47,14 @@ const MOST_KEYS = 50_000;
 /**
  * Settles local spending with other replicas, at most ten times a second. Requests do not wait for it.
  *
+ * @param limit the name of the limit.
  * @param costMs the cost of one request in the limit's time, in milliseconds.
  * @param settled receives the milliseconds until the spending of all replicas on a key is paid back.
  * @returns a function that counts a request of a key.
  */
 function settleSpending(
   settle: SettleRates,
+  limit: string,
   costMs: number,
   settled: (key: string, behindMs: number) => void,
 ): (key: string) => void {
@@ -64,7 +63,9 @@ function settleSpending(
   const requestRun = pacedTask(SETTLE_EVERY_MS, async () => {
     const spent = [...since];
     since = new Map();
-    const spendings = spent.map(([key, requests]) => ({ key, costMs: requests * costMs }));
+    const spendings = spent.map(([key, requests]) => {
+      return { key: `${limit}\0${key}`, costMs: requests * costMs };
+    });
     // Spending that cannot be settled counts only here.
     const behind = await settle(spendings).catch(() => undefined);
     for (const [place, [key]] of spent.entries()) {
@@ -80,26 +81,6 @@ function settleSpending(
     since.set(key, (spent ?? 0) + 1);
     requestRun();
   };
-}
-
-/**
- * Returns the name of a limit. Threads and replicas share counts if the name of the route and the limit are the same.
- */
-export function limitName(
-  route: string,
-  { by, requests, withinMs, burst }: Omit<RateLimit, "take">,
-): string {
-  return [route, by, requests, withinMs, burst].join("\0");
-}
-
-/** Returns a settling function for the keys of one limit. */
-export function settlingOf(
-  limit: string,
-  settle: SettleRates | undefined,
-): SettleRates | undefined {
-  if (settle === undefined) return undefined;
-  return (spendings) =>
-    settle(spendings.map(({ key, costMs }) => ({ key: `${limit}\0${key}`, costMs })));
 }
 
 /**
@@ -165,10 +146,7 @@ export function attachSharedTimes(
       }
       return place;
     };
-    /**
-     * Sets how far the time of a key is ahead, to the result of `next`; undefined leaves it. Returns the previous
-     * value.
-     */
+    /** Sets how far the time of a key is ahead; if `next` returns undefined, leaves it. @returns how far it was before. */
     const change = (key: string, next: (aheadMs: number) => number | undefined): number => {
       const { bucket, mark } = placeOf(key);
       return withLock(table.locks, bucket, () => {
@@ -267,10 +245,7 @@ export interface RateVerdict {
   readonly allowed: boolean;
   /** The number of further requests that may follow immediately. */
   readonly remaining: number;
-  /**
-   * In milliseconds: after a refusal, the time until the next request is allowed; otherwise until the full burst is
-   * available.
-   */
+  /** In milliseconds: after a refusal until the next request is allowed, else until the full burst is available. */
   readonly waitMs: number;
 }
 
@@ -301,11 +276,18 @@ export class RateLimit {
   readonly #spend: ((key: string) => void) | undefined;
 
   /**
-   * @param times the arrival times of the keys, in this thread or over all threads of the process.
+   * @param route threads and replicas share counts if the name of the route and the limit are the same.
+   * @param timesOf returns the arrival times of the keys of a limit, in this thread or over all threads of the process.
    * @param settle adds up the spending of all replicas. Without it, this replica counts on its own.
    */
-  constructor(settings: RateSettings, times: ArrivalTimes, settle?: SettleRates) {
-    const { by, requests, withinMs, burst } = settings;
+  constructor(
+    route: string,
+    { by, requests, withinMs, burst }: RateSettings,
+    timesOf: (limit: string) => ArrivalTimes,
+    settle?: SettleRates,
+  ) {
+    const limit = [route, by, requests, withinMs, burst].join("\0");
+    const times = timesOf(limit);
     this.by = by;
     this.requests = requests;
     this.withinMs = withinMs;
@@ -317,7 +299,7 @@ export class RateLimit {
     const mostMs = MOST_BURSTS * burst * intervalMs;
     this.#spend =
       settle &&
-      settleSpending(settle, intervalMs, (key, aheadMs) =>
+      settleSpending(settle, limit, intervalMs, (key, aheadMs) =>
         times.raise(key, Math.min(aheadMs, mostMs)),
       );
   }

@@ -22,31 +22,26 @@ const LARGEST_ANSWER = 65_536;
 /** Any HTTP server, such as Open Policy Agent. 2xx allows; 4xx denies, except 408 and 429; everything else counts as unavailable. */
 const http: AuthorizerKind<Settings["http"]> = {
   connections: 32,
-  open: ({ url }) => ({
-    url,
-    /** The path is the one that routes are matched against. The query is not sent, since it may contain secrets. */
-    questions({ method, matchPath: path, host, client }, identity) {
-      const { subject, groups, issuer, scopes, claims } = identity;
-      const caller = { subject, groups, issuer, scopes, claims: Object.fromEntries(claims ?? []) };
-      return [JSON.stringify({ method, path, host, client, ...caller })];
-    },
-    isAllowed({ status }) {
-      if (status >= 200 && status < 300) return true;
-      if (status >= 400 && status < 500 && status !== 408 && status !== 429) return false;
-      throw new RemoteError(`status ${status}`);
-    },
-  }),
-  probe({ url }, nobody) {
+  server: ({ url }) => url,
+  path: "",
+  hint: "does the server accept POST at this URL, with the body that docs/reference/configuration.md describes?",
+  /** The path is the one that routes are matched against. The query is not sent, since it may contain secrets. */
+  questionsOf: () => (request, identity) => {
+    const { method, matchPath: path, host, client } = request;
+    const { subject, groups, issuer, scopes, claims } = identity;
+    const caller = { subject, groups, issuer, scopes, claims: Object.fromEntries(claims ?? []) };
+    return [JSON.stringify({ method, path, host, client, ...caller })];
+  },
+  questionOf(nobody) {
     const caller = { subject: nobody, groups: [], issuer: "", scopes: [], claims: {} };
-    return {
-      url,
-      question: JSON.stringify({ method: "GET", path: "/", host: "", client: "", ...caller }),
-      hint: "does the server accept POST at this URL, with the body that docs/reference/configuration.md describes?",
-    };
+    return JSON.stringify({ method: "GET", path: "/", host: "", client: "", ...caller });
+  },
+  isAllowed({ status }) {
+    if (status >= 200 && status < 300) return true;
+    if (status >= 400 && status < 500 && status !== 408 && status !== 429) return false;
+    throw new RemoteError(`status ${status}`);
   },
 };
-
-const PATH = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 /** The Kubernetes verbs for HTTP methods. Any other method needs the permission for `*`, as with kube-rbac-proxy. */
 const VERBS: Readonly<Record<string, string>> = {
@@ -61,47 +56,40 @@ const VERBS: Readonly<Record<string, string>> = {
 /** The RBAC of Kubernetes, or another authorizer of its API server. */
 const subjectAccessReview: AuthorizerKind<Settings["subjectAccessReview"]> = {
   connections: 16,
-  open({ apiServer, issuers, resource }) {
+  server: ({ apiServer }) => apiServer,
+  path: "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+  hint: API_SERVER_HINT,
+  questionsOf({ issuers, resource }) {
     const rendered = resource && requestTemplate(resource);
-    return {
-      url: `${apiServer.replace(/\/$/, "")}${PATH}`,
-      questions(request, { subject: user, groups, issuer }) {
-        // The same name from another issuer belongs to somebody else.
-        if (issuers?.includes(issuer) !== true) return undefined;
-        const verb = VERBS[request.method] ?? "*";
-        const asked =
-          rendered === undefined
-            ? [{ nonResourceAttributes: { path: request.matchPath, verb } }]
-            : rendered(request)?.map((resourceAttributes) => ({
-                resourceAttributes: { ...resourceAttributes, verb },
-              }));
-        return asked?.map((attributes) => questionOf({ user, groups, ...attributes }));
-      },
-      isAllowed({ status, text }) {
-        if (status !== 200 && status !== 201) throw new RemoteError(`status ${status}`);
-        return isAllowed(text);
-      },
+    return (request, { subject: user, groups, issuer }) => {
+      // The same name from another issuer belongs to somebody else.
+      if (issuers?.includes(issuer) !== true) return undefined;
+      const verb = VERBS[request.method] ?? "*";
+      const asked =
+        rendered === undefined
+          ? [{ nonResourceAttributes: { path: request.matchPath, verb } }]
+          : rendered(request)?.map((resourceAttributes) => ({
+              resourceAttributes: { ...resourceAttributes, verb },
+            }));
+      return asked?.map((attributes) => review({ user, groups, ...attributes }));
     };
   },
+  questionOf: (nobody) =>
+    review({ user: nobody, nonResourceAttributes: { path: "/", verb: "get" } }),
+  isAllowed({ status, text }) {
+    if (status !== 200 && status !== 201) throw new RemoteError(`status ${status}`);
+    const said = jsonObjectIn(text)?.["status"];
+    if (isJsonObject(said) && typeof said["allowed"] === "boolean") {
+      return said["allowed"] && said["denied"] !== true;
+    }
+    throw new RemoteError("the answer is not a SubjectAccessReview");
+  },
   complete: ({ issuers }, clusterIssuers) => ({ issuers: issuers ?? clusterIssuers }),
-  probe: ({ apiServer: url }, nobody) => ({
-    url,
-    question: questionOf({ user: nobody, nonResourceAttributes: { path: "/", verb: "get" } }),
-    hint: API_SERVER_HINT,
-  }),
 };
 
-function questionOf(spec: object): string {
+function review(spec: object): string {
   const api = { apiVersion: "authorization.k8s.io/v1", kind: "SubjectAccessReview" };
   return JSON.stringify({ ...api, spec });
-}
-
-function isAllowed(text: string): boolean {
-  const status = jsonObjectIn(text)?.["status"];
-  if (isJsonObject(status) && typeof status["allowed"] === "boolean") {
-    return status["allowed"] && status["denied"] !== true;
-  }
-  throw new RemoteError("the answer is not a SubjectAccessReview");
 }
 
 /** The values of `kind` in an entry of `authorization`. The settings of each kind are in `config/sections/authorization-section.ts`. */
@@ -136,12 +124,12 @@ function clientOf<Kind extends AuthorizerKindName>(
   settings: AuthorizationSettings<Kind>,
 ): AuthorizationClient {
   const { kind, caFile, tokenFile } = settings;
-  const { connections, open } = KINDS[kind];
-  const { url, questions, isAllowed } = open(settings);
+  const { connections, server, path, questionsOf, isAllowed } = KINDS[kind];
+  const url = path === "" ? server(settings) : `${server(settings).replace(/\/$/, "")}${path}`;
   const client = new RemoteClient({ caFile, tokenFile, connections, maxBytes: LARGEST_ANSWER });
   return {
     connections,
-    questions,
+    questions: questionsOf(settings),
     ask: async (question, signal) => isAllowed(await client.postJson(url, question, signal)),
     close: () => client.close(),
   };
@@ -160,39 +148,32 @@ export function authorizerProbe<Kind extends AuthorizerKindName>(
   settings: AuthorizationSettings<Kind>,
   nobody: string,
 ): RemoteProbe {
-  const { question, ...probe } = KINDS[settings.kind].probe(settings, nobody);
-  return remoteProbe(probe, () => clientOf(settings), question);
+  const { server, hint, questionOf } = KINDS[settings.kind];
+  const about = { url: server(settings), hint };
+  return remoteProbe(about, () => clientOf(settings), questionOf(nobody));
 }
 
 /** A kind of authorization server: the values of `kind` in an entry of `authorization`. */
 interface AuthorizerKind<Settings> {
   /** The maximum number of connections to a server. */
   readonly connections: number;
-  open(settings: Settings): AuthorizationProtocol;
+  /** Returns the server's URL. */
+  server(settings: Settings): string;
+  /** Where it is asked, below that URL; empty for the URL itself. */
+  readonly path: string;
+  /** What to look at if the server does not answer, for `sallyport doctor`. */
+  readonly hint: string;
+  questionsOf(settings: Settings): AuthorizationClient["questions"];
+  /** Returns a test question for `sallyport doctor`. @param nobody a caller to whom the server must say no. */
+  questionOf(nobody: string): string;
+  /** @throws RemoteError if it is no answer to a question. */
+  isAllowed(answer: RemoteAnswer): boolean;
   /**
    * Returns settings that follow from the rest of the configuration.
    *
    * @param clusterIssuers the issuers whose subjects are users of the Kubernetes cluster.
    */
   complete?(settings: Settings, clusterIssuers: readonly string[]): Partial<Settings>;
-  /** Describes a test question for `sallyport doctor`. @param nobody a caller to whom the server must say no. */
-  probe(settings: Settings, nobody: string): AuthorizationProbe;
-}
-
-interface AuthorizationProbe {
-  /** The server's URL. */
-  readonly url: string;
-  /** The text to send: see `AuthorizationClient`. */
-  readonly question: string;
-  /** What to look at if the server does not answer it. */
-  readonly hint: string;
-}
-
-/** How a server is asked. */
-interface AuthorizationProtocol extends Pick<AuthorizationClient, "questions"> {
-  readonly url: string;
-  /** @throws RemoteError if it is no answer to a question. */
-  isAllowed(answer: RemoteAnswer): boolean;
 }
 
 /** Asks an authorization server. */

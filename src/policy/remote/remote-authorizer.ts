@@ -23,10 +23,7 @@ export interface AuthorizerOptions extends Pick<
 
 /** The maximum number of cached answers. Each takes about 200 bytes, since the key is a hash of the question. */
 const MAX_ENTRIES = 10_000;
-/**
- * How long a negative answer is cached at most, in milliseconds: the caller may just have been granted the
- * permission.
- */
+/** How long a no is cached at most, in milliseconds: the caller may just have been granted the permission. */
 const LONGEST_NO_MS = 5_000;
 /** The maximum number of running and waiting questions, for all callers together and for each caller. */
 const MOST = 256;
@@ -73,8 +70,10 @@ export class RemoteAuthorizer {
       const key = hash("sha256", question, "base64url");
       const known = this.#answers.get(key);
       if (known === undefined || clock.monotonic() >= known.until) unknown.push([key, question]);
-      else if (!known.allowed) return this.#cached(false);
-      else isStale ||= known.isStale === true;
+      else if (!known.allowed) {
+        observer.cached();
+        return false;
+      } else isStale ||= known.isStale === true;
     }
     if (unknown.length > 0) return this.#askAll(unknown, identity);
     if (isStale) observer.stale();
@@ -84,11 +83,6 @@ export class RemoteAuthorizer {
 
   close(): void {
     this.#options.client.close();
-  }
-
-  #cached(allowed: boolean): boolean {
-    this.#options.observer.cached();
-    return allowed;
   }
 
   async #askAll(

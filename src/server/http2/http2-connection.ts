@@ -11,7 +11,7 @@ import { cut, refuseUnderWay } from "../request/cut-request.ts";
 import { MAX_HEADER_FIELDS, SERVED_METHODS } from "../request/intake.ts";
 import { type Http2Head, Http2Request, readHttp2Head } from "./http2-request.ts";
 import { Http2Response } from "./http2-response.ts";
-import { nodeHttp2 } from "../../lib/http/node-http2.ts";
+import { nodeHttp2 } from "../../lib/http/node-http.ts";
 import { multiplexed } from "../request/tracked-response.ts";
 
 const KEY = "sec-websocket-key";

@@ -193,7 +193,6 @@ export class Decision implements VerificationNotes {
     this.#isDpop = takesDpop && hasDpopScheme(request);
     const token = places === undefined ? bearerToken(request, takesDpop) : this.#tokenIn(places);
     if (typeof token === "string") {
-      this.trace?.passed.push("bearer");
       const verdict = gate.tokens.verify(token, request.connection, this);
       return verdict instanceof Promise
         ? verdict.then((each) => this.#proven(each))
@@ -227,7 +226,6 @@ export class Decision implements VerificationNotes {
     if ("cookie" in found.place) this.#refuseOtherSites();
     if (!("apiKey" in found.place)) return found.token;
     this.#isKey = true;
-    this.trace?.passed.push("bearer");
     return gate.verifyApiKey?.(found.token) ?? { step: "key", reason: "unknown_key" };
   }
 
@@ -252,7 +250,6 @@ export class Decision implements VerificationNotes {
   /** Decides about the caller, and whether they may make the request. @throws GateError */
   admit(verdict: TokenVerdict | undefined): Decision | Promise<Decision> {
     const hasCaller = verdict === undefined || verdict instanceof Identity;
-    if (verdict instanceof Identity && verdict.bound) this.trace?.passed.push("proof");
     this.identity = hasCaller ? verdict : this.#callerDespite(verdict);
     const result = verdict === undefined ? "skipped" : "allowed";
     if (this.endpoint !== undefined) {

@@ -45,7 +45,7 @@ export async function reconsider(options: ReconsiderOptions): Promise<void> {
     if (options.superseded()) return;
     if (verdict instanceof GateError) {
       if (stream.end(REASON)) options.ended(REASON);
-    } else if (verdict !== undefined) stream.renew(verdict);
+    } else if (verdict !== undefined) stream.permit = verdict;
   });
 }
 

@@ -1,5 +1,6 @@
 import type { Log } from "../../core/log.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { pacedTask } from "../../lib/async/paced-task.ts";
 import { Outage } from "../../lib/outage.ts";
 import { remoteFailure } from "../../lib/text/error-code.ts";
 import type { ApiKeyRow } from "./api-key-file.ts";
@@ -26,20 +27,13 @@ export function followKeys({ store, table, accept, log, clock }: FollowedKeysOpt
   const outage = new Outage(clock);
   /** Of the keys that were accepted last. */
   let print = "";
-  let timer: NodeJS.Timeout | undefined;
   let closed = false;
 
   /** Reads the table every half second from now on. Further calls do nothing. */
-  function follow(): void {
-    if (timer !== undefined || closed) return;
-    timer = setTimeout(() => void again(), EVERY_MS).unref();
-  }
-
-  async function again(): Promise<void> {
-    await read();
-    timer = undefined;
-    follow();
-  }
+  const follow = pacedTask(EVERY_MS, async () => {
+    if (!closed) await read();
+    return !closed;
+  });
 
   /** Reads the table once. Never rejects. */
   async function read(): Promise<void> {
@@ -72,7 +66,6 @@ export function followKeys({ store, table, accept, log, clock }: FollowedKeysOpt
     },
     async close(): Promise<void> {
       closed = true;
-      clearTimeout(timer);
       await table.close();
     },
   };

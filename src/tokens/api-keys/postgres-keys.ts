@@ -33,10 +33,7 @@ export const postgres: KeyStoreKind<KeyStoreSettings<"postgres">> = {
   clearText: ({ url, tls }) => (tls ? undefined : { url, hint: "use TLS" }),
   hints: [
     ...POSTGRES_HINTS,
-    {
-      reason: /hash|unknown; known are/,
-      hint: "docs/reference/configuration.md lists the columns",
-    },
+    [/hash|unknown; known are/, "docs/reference/configuration.md lists the columns"],
   ],
 };
 

@@ -21,9 +21,7 @@ interface Made {
 
 /** The fraction of its lifetime after which an assertion is replaced. */
 const USED = 0.8;
-/**
- * Explicit typing (RFC 8725 §3.11): no verifier of tokens accepts this type, so an assertion cannot pass as a token.
- */
+/** Explicit typing (RFC 8725 §3.11): no verifier of tokens accepts this type. */
 const TYPE = "assertion+jwt";
 
 /**
@@ -85,8 +83,7 @@ function signed(
   claims: object,
 ): string {
   const row = ALGORITHMS[algorithm];
-  // Unreachable: the configuration refuses a secret for assertions, since a backend that verifies them could also sign
-  // them.
+  // Unreachable: the configuration refuses a secret, with which a backend could also sign.
   if (row.keyType === "secret") throw new GateError("keys_unusable", { retryAfter: 5 });
   const text = `${encoded({ alg: algorithm, kid, typ: TYPE })}.${encoded(claims)}`;
   const signature = sign(row.hash, Buffer.from(text, "latin1"), { key, ...row.signature });

@@ -19,7 +19,7 @@ import {
 } from "../../lib/files/private-file.ts";
 import { algorithmOf, type SigningAlgorithm, weaknessOf } from "./algorithms.ts";
 import { systemCode } from "../../lib/text/error-code.ts";
-import { isJsonObject, jsonObjectIn, parseStrictJson } from "../../lib/text/strict-json.ts";
+import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 import type { NamedKey } from "./key-making.ts";
 
 /** One key as read from a file. */
@@ -164,7 +164,7 @@ export async function writeNewKey(file: string, { key, ...members }: NewKey): Pr
  */
 export async function writeExpiry(found: FoundKey, exp: number): Promise<string> {
   const { file, key, algorithm, madeAt } = found;
-  const jwk = jwkIn(await readFile(file, "utf8"));
+  const jwk = jsonObjectIn(await readFile(file, "utf8"));
   const target = jwk === undefined ? `${file.replace(/\.pem$/, "")}.jwk` : file;
   const { mode, uid, gid } = await stat(file);
   // Without an `iat`, the key would count as created now.
@@ -185,12 +185,6 @@ export async function writeExpiry(found: FoundKey, exp: number): Promise<string>
     await rm(draft, { force: true });
   }
   return target;
-}
-
-function jwkIn(text: string): Record<string, unknown> | undefined {
-  if (!text.trimStart().startsWith("{")) return undefined;
-  const value = parseStrictJson(text);
-  return isJsonObject(value) ? value : undefined;
 }
 
 /** Writes a draft beside the file, under a name that readers of the directory ignore. */

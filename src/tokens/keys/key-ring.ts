@@ -4,40 +4,30 @@ import type { SigningAlgorithm } from "./algorithms.ts";
 import type { FoundKey } from "./key-directory.ts";
 import type { VerificationKey } from "./key-set.ts";
 
-interface SigningKey {
-  /** The RFC 7638 thumbprint. */
-  readonly kid: string;
-  readonly algorithm: SigningAlgorithm;
-  /** A private key, or a secret. */
-  readonly key: KeyObject;
-}
-
 /** Our own keys at one moment. */
 export interface SigningKeys {
   /** Undefined if no key signs. Tokens are then verified but not issued. */
-  readonly signing: SigningKey | undefined;
+  readonly signing: Pick<OwnKey, "kid" | "algorithm" | "key"> | undefined;
   readonly verification: readonly VerificationKey[];
 }
 
-/** One of our own keys with its times, in milliseconds since the epoch. */
-export interface OwnKey extends SigningKey {
+/** A found key without what concerns only its file. */
+interface UsableKey extends Omit<FoundKey, "exposed" | "file"> {
   /** Undefined for an ephemeral key, generated at startup. */
   readonly file: string | undefined;
+}
+
+/** One of our own keys with its times, in milliseconds since the epoch. */
+export interface OwnKey extends UsableKey {
+  /** The RFC 7638 thumbprint. */
+  readonly kid: string;
   /** The public half, or the secret. */
   readonly verifier: KeyObject;
   readonly canSign: boolean;
-  readonly madeAt: number;
-  readonly signsFrom: number;
-  readonly verifiesUntil: number;
 }
 
-/**
- * All of our keys, newest first, without duplicates. Plain objects, so that the ring can be posted to a worker thread.
- */
+/** All of our keys, newest first, without duplicates. Plain objects, to be posted to a thread. */
 export type KeyRing = readonly OwnKey[];
-
-/** A found key without what concerns only its file. */
-export type UsableKey = Omit<FoundKey, "exposed" | "file"> & { readonly file: string | undefined };
 
 /**
  * @param found the keys, newest first.
@@ -104,20 +94,14 @@ export function stateOf(key: OwnKey, ring: KeyRing, nowMs: number): KeyState {
   return key.canSign && key.signsFrom > nowMs ? "published" : "verifying";
 }
 
-/** A public key as a JWK (RFC 7517 §4). */
-export type PublishedKey = Readonly<Record<string, unknown>>;
-
-/** All of our own keys. */
-interface PublishingKeys {
-  readonly keys: SigningKeys;
-  readonly assertionKeys: SigningKeys;
-}
-
 /**
- * Returns the public halves of our keys as members of a JWK Set: keys that sign, will sign, or have signed. Never
+ * Returns the public halves of our keys as members of a JWK Set (RFC 7517 §5): keys that sign, will sign, or have signed. Never
  * includes a secret, which could also sign. A key that signs both tokens and assertions appears once.
  */
-export function publishedKeys({ keys, assertionKeys }: PublishingKeys): readonly PublishedKey[] {
+export function publishedKeys({
+  keys,
+  assertionKeys,
+}: Readonly<Record<"keys" | "assertionKeys", SigningKeys>>) {
   const all = [...keys.verification, ...assertionKeys.verification];
   return all
     .filter(({ kid }, index) => all.findIndex((each) => each.kid === kid) === index)

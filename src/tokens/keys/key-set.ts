@@ -14,7 +14,7 @@ export interface JwkSet {
 /** Maximum number of keys in a set; parsing an RSA key takes 0.3 ms. */
 const MAX_KEYS = 100;
 /** Members of a JWK that are secret (RFC 7518 §6). */
-export const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
+const PRIVATE_MEMBERS = ["d", "p", "q", "dp", "dq", "qi", "oth", "k", "priv"];
 
 /**
  * Parses a JWK Set (RFC 7517 §5) of another issuer. Returns the public signature keys that work with one of the
@@ -42,9 +42,7 @@ function readEntry(
   algorithms: readonly AsymmetricAlgorithm[],
 ): VerificationKey | string {
   if (!isJsonObject(entry)) return "an entry is not an object";
-  if (entry["kty"] === "oct" || PRIVATE_MEMBERS.some((name) => name in entry)) {
-    return "a key is secret or private";
-  }
+  if (isPrivate(entry)) return "a key is secret or private";
   const { use, key_ops: operations, alg, kid } = entry;
   if (use !== undefined && use !== "sig") return "a key is not for signatures";
   if (operations !== undefined && !(Array.isArray(operations) && operations.includes("verify"))) {
@@ -60,6 +58,10 @@ function readEntry(
   );
   if (fitting.length === 0) return "a key is for another algorithm";
   return { kid, algorithms: fitting, key };
+}
+
+export function isPrivate(jwk: Record<string, unknown>): boolean {
+  return jwk["kty"] === "oct" || PRIVATE_MEMBERS.some((name) => name in jwk);
 }
 
 /** Returns the key of a JWK; undefined if it cannot be read. */
@@ -93,9 +95,7 @@ export interface VerificationKey {
 export interface KeySource {
   /** The keys known now; undefined as long as none could be loaded. */
   current(): readonly VerificationKey[] | undefined;
-  /**
-   * When the keys were last read, in milliseconds since the epoch; undefined if never, or if this thread does not know.
-   */
+  /** When the keys were last read, in milliseconds since the epoch; undefined if never, or not known here. */
   readAt?(): number | undefined;
   /**
    * Fetches the keys again, unless that just happened. A failure keeps the known keys.

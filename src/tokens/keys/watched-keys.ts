@@ -1,7 +1,7 @@
 import type { Change } from "../../core/change.ts";
 import { ConfigError, describeProblem } from "../../core/config-problem.ts";
 import type { Reloaded } from "../../core/status.ts";
-import { type Clock, systemClock } from "../../lib/clock.ts";
+import { type Clock, LONGEST_TIMER_MS, systemClock } from "../../lib/clock.ts";
 import { watchDirectory } from "../../lib/files/watched-directory.ts";
 import { type KeyFiles, keysIn, readKeyFiles } from "./key-directory.ts";
 import { createKeyRing, type KeyRing, keysAt, type SigningKeys } from "./key-ring.ts";
@@ -63,7 +63,8 @@ function keyLog(log: Log, purpose: KeyPurpose = "tokens") {
   };
 }
 
-interface SigningKeyOptions {
+/** The part of the options that a configuration determines. */
+export interface OwnKeySettings {
   /** What the keys sign. Default: tokens. */
   readonly purpose?: KeyPurpose | undefined;
   readonly algorithm: SigningAlgorithm;
@@ -71,8 +72,19 @@ interface SigningKeyOptions {
   readonly files?: KeyFiles | undefined;
   /** Whether there are users, and so tokens to issue. If so, at least one key must be able to sign. */
   readonly issues?: boolean | undefined;
+  /** Whether there is nothing to sign. There are no keys then. */
+  readonly unused?: boolean | undefined;
+  /**
+   * Maximum lifetime of what the keys sign, in milliseconds. After a change of the settings, the old keys stay
+   * published that long. If undefined, they are removed at once.
+   */
+  readonly lifetime?: number | undefined;
+}
+
+interface OwnKeyOptions extends OwnKeySettings {
   readonly log: Log;
   readonly clock?: Clock;
+  readonly reloaded?: Reloaded;
 }
 
 /** Bits of an ephemeral RSA key. Smaller than other keys, since startup waits for its generation. */
@@ -83,7 +95,7 @@ const EPHEMERAL_RSA_BITS = 2048;
  * signs. All keys that have not expired verify. Throws `ConfigError` with all problems of the directory: a file without
  * a key, a weak key, no key at all, or no key for the algorithm.
  */
-export async function loadSigningKeys(options: SigningKeyOptions): Promise<SigningKeys> {
+export async function loadSigningKeys(options: OwnKeyOptions): Promise<SigningKeys> {
   const { clock = systemClock } = options;
   const { ring } = await readingOf(options);
   const { signing, verification } = keysAt(ring, clock.now());
@@ -96,7 +108,7 @@ export async function ephemeralKey({
   algorithm,
   log,
   clock = systemClock,
-}: SigningKeyOptions): Promise<KeyRing> {
+}: OwnKeyOptions): Promise<KeyRing> {
   keyLog(log, purpose).generated();
   const key = makeKey(algorithm, EPHEMERAL_RSA_BITS);
   const times = { madeAt: clock.now(), signsFrom: 0, verifiesUntil: Infinity };
@@ -106,7 +118,7 @@ export async function ephemeralKey({
 /** Returns the keys of a directory and logs warnings about it. Throws `ConfigError` with all problems. */
 async function loadKeyRing(
   files: KeyFiles,
-  { purpose, algorithm, issues = false, log, clock = systemClock }: SigningKeyOptions,
+  { purpose, algorithm, issues = false, log, clock = systemClock }: OwnKeyOptions,
 ): Promise<KeyRing> {
   const { directory } = files;
   // Any of them can add the newest key and sign tokens in any name.
@@ -119,12 +131,9 @@ async function loadKeyRing(
   const publicAlone = found.every(({ key }) => key.type === "public");
   if (!ring.some(({ canSign }) => canSign) && (issues || !publicAlone)) {
     const message = `no key here can sign ${algorithm}`;
-    const hint = publicAlone
-      ? purpose === "assertions"
-        ? "add a private key"
-        : "add a private key, or leave out users"
-      : undefined;
-    throw new ConfigError([{ file: directory, message, ...(hint === undefined ? {} : { hint }) }]);
+    const forTokens = "add a private key, or leave out users";
+    const hint = purpose === "assertions" ? "add a private key" : forTokens;
+    throw new ConfigError([{ file: directory, message, ...(publicAlone ? { hint } : {}) }]);
   }
   const exposed = found.filter((each) => each.exposed).map((each) => each.file);
   if (exposed.length > 0) keyLog(log, purpose).exposed({ files: exposed });
@@ -136,42 +145,18 @@ async function loadKeyRing(
   return ring;
 }
 
-interface OwnKeyOptions extends SigningKeyOptions {
-  /** Whether there is nothing to sign. There are no keys then. */
-  readonly unused?: boolean | undefined;
-  /**
-   * Maximum lifetime of what the keys sign, in milliseconds. After a change of the settings, the old keys stay
-   * published that long. If undefined, they are removed at once.
-   */
-  readonly lifetime?: number | undefined;
-  readonly reloaded?: Reloaded;
-}
-
-/** The part of the options that a configuration determines. */
-export type OwnKeySettings = Pick<
-  OwnKeyOptions,
-  "purpose" | "algorithm" | "files" | "issues" | "unused" | "lifetime"
->;
-
-/** The options to keep. They omit the files, which contain private keys. */
-interface WatchedKeyOptions extends Omit<OwnKeyOptions, "files" | "lifetime"> {
-  readonly directory: string | undefined;
-}
-
 /**
  * Opens our own keys and follows changes of their directory. A broken directory keeps the old keys and logs the error.
  * Throws `ConfigError` with all problems if the files cannot be used at start.
  */
 export async function openOwnKeys(options: OwnKeyOptions): Promise<WatchedKeys> {
-  return new WatchedKeys(await readingOf(options), optionsOf(options), options.lifetime);
+  return new WatchedKeys(await readingOf(options), options);
 }
 
-function optionsOf({ files, lifetime: _changes, ...rest }: OwnKeyOptions): WatchedKeyOptions {
-  return { ...rest, directory: files?.directory };
+/** Returns the options to keep: without the files, which contain private keys. */
+function keptOf({ files, lifetime: _changes, ...rest }: OwnKeyOptions) {
+  return { clock: systemClock, ...rest, directory: files?.directory };
 }
-
-/** The longest time that `setTimeout` takes. After a longer one, a reading of the directory comes first. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Replaces the fingerprint of a directory that is missing or cannot be read. */
 const NO_FINGERPRINT = "";
@@ -181,17 +166,17 @@ interface Reading extends Pick<KeyFiles, "fingerprint" | "readAt"> {
 }
 
 async function readingOf(options: OwnKeyOptions): Promise<Reading> {
-  const { files } = options;
-  if (options.unused === true) return { ring: [], fingerprint: NO_FINGERPRINT, readAt: 0 };
-  if (files === undefined) {
-    return { ring: await ephemeralKey(options), fingerprint: NO_FINGERPRINT, readAt: 0 };
+  const { files, unused = false } = options;
+  if (unused || files === undefined) {
+    const ring = unused ? [] : await ephemeralKey(options);
+    return { ring, fingerprint: NO_FINGERPRINT, readAt: 0 };
   }
   const { fingerprint, readAt } = files;
   return { ring: await loadKeyRing(files, options), fingerprint, readAt };
 }
 
 export class WatchedKeys extends OwnKeys {
-  #options: WatchedKeyOptions;
+  #options: ReturnType<typeof keptOf>;
   #seen: string;
   #readAt: number;
   #signer: string | undefined;
@@ -207,14 +192,11 @@ export class WatchedKeys extends OwnKeys {
   /** When keys were removed from the directory before they had expired, by their ids. */
   readonly removed = new Map<string, number>();
 
-  constructor(
-    { ring, fingerprint, readAt }: Reading,
-    options: WatchedKeyOptions,
-    lifetime: number | undefined,
-  ) {
-    super(ring, options.clock ?? systemClock);
-    this.#options = options;
-    this.#lifetime = lifetime;
+  constructor({ ring, fingerprint, readAt }: Reading, options: OwnKeyOptions) {
+    const kept = keptOf(options);
+    super(ring, kept.clock);
+    this.#options = kept;
+    this.#lifetime = options.lifetime;
     this.#seen = fingerprint;
     this.#readAt = readAt;
     this.#signer = this.signing?.kid;
@@ -241,20 +223,15 @@ export class WatchedKeys extends OwnKeys {
     }
     const options = { ...this.#options, ...next };
     const reading = await readingOf(options);
-    return { commit: async () => this.#move(optionsOf(options), reading, lifetime), rollback };
+    return { commit: async () => this.#move(reading, options), rollback };
   }
 
-  #move(
-    options: WatchedKeyOptions,
-    { ring, fingerprint, readAt }: Reading,
-    lifetime: number | undefined,
-  ): void {
-    this.#options = options;
+  #move({ ring, fingerprint, readAt }: Reading, options: OwnKeyOptions): void {
+    const { unused, clock, reloaded } = (this.#options = keptOf(options));
     this.#seen = fingerprint;
     this.#readAt = readAt;
     // The current keys stay published while what they signed is valid.
     if (this.#lifetime !== undefined) {
-      const { unused, clock = systemClock } = options;
       const departed = departedKeys(this.ring, ring, clock.now() + this.#lifetime);
       // If no keys replace them, they still sign in threads that have not yet learned of the change.
       this.#departed =
@@ -262,9 +239,9 @@ export class WatchedKeys extends OwnKeys {
           ? departed
           : departed.map((key) => ({ ...key, key: key.verifier, canSign: false }));
     }
-    this.#lifetime = lifetime;
+    this.#lifetime = options.lifetime;
     this.replace([...ring, ...this.#departed]);
-    options.reloaded?.([]);
+    reloaded?.([]);
     this.#logSigner();
     this.#begin();
   }
@@ -278,11 +255,9 @@ export class WatchedKeys extends OwnKeys {
   #begin(): void {
     this.#watch?.close();
     const { directory } = this.#options;
-    if (directory === undefined) this.#watch = undefined;
-    else {
-      const check = (): Promise<void> => this.#look();
-      this.#watch = watchDirectory(directory, check, () => this.#paths);
-    }
+    const check = (): Promise<void> => this.#look();
+    this.#watch =
+      directory === undefined ? undefined : watchDirectory(directory, check, () => this.#paths);
   }
 
   async #look(): Promise<void> {
@@ -303,12 +278,13 @@ export class WatchedKeys extends OwnKeys {
   }
 
   async #takeAndLog(files: KeyFiles | undefined): Promise<void> {
-    if (files !== undefined) await this.#take(files, this.#options);
+    if (files !== undefined) await this.#take(files);
     this.#logSigner();
   }
 
   /** Applies each content once. Ignores a content that was read before the one applied last. */
-  async #take(files: KeyFiles, options: WatchedKeyOptions): Promise<void> {
+  async #take(files: KeyFiles): Promise<void> {
+    const options = this.#options;
     if (files.readAt < this.#readAt) return;
     this.#readAt = files.readAt;
     if (files.fingerprint === this.#seen) return;
@@ -318,7 +294,7 @@ export class WatchedKeys extends OwnKeys {
       if (options !== this.#options) return; // the settings have changed meanwhile
       const kids = new Set(ring.map(({ kid }) => kid));
       const next = [...ring, ...this.#departed.filter(({ kid }) => !kids.has(kid))];
-      this.#noteRemoved(next, options);
+      this.#noteRemoved(next);
       this.replace(next);
       options.reloaded?.([]);
     } catch (error) {
@@ -330,7 +306,8 @@ export class WatchedKeys extends OwnKeys {
    * What a key has signed is refused once its file is gone: that should not happen while it signs, or before it has expired. Of a
    * key that never expires, nothing else says until when it signed.
    */
-  #noteRemoved(next: KeyRing, { directory, log, clock = systemClock }: WatchedKeyOptions): void {
+  #noteRemoved(next: KeyRing): void {
+    const { directory, log, clock } = this.#options;
     const now = clock.now();
     for (const { kid } of next) this.removed.delete(kid);
     for (const { kid, signsFrom, verifiesUntil } of departedKeys(this.ring, next, Infinity)) {
@@ -365,8 +342,8 @@ export class WatchedKeys extends OwnKeys {
   /** Logs the next change of the signing key when it happens. The readings of the directory come up to 30 s later. */
   #awaitChange(): void {
     clearTimeout(this.#changing);
-    const { clock = systemClock } = this.#options;
-    const waitMs = this.changesAt - clock.now();
+    const waitMs = this.changesAt - this.#options.clock.now();
+    // After a longer time, a reading of the directory comes first.
     if (this.#closed || waitMs > LONGEST_TIMER_MS) return;
     this.#changing = setTimeout(() => this.#logSigner(), waitMs).unref();
   }

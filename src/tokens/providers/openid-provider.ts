@@ -20,9 +20,9 @@ import {
   randomPKCECodeVerifier,
   randomState,
 } from "openid-client";
+import type { Configuration } from "../../config/configuration.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { RemoteCheckObserver } from "../../core/remote-check.ts";
-import type { ClaimMapping } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { FairQuestions } from "../../lib/async/fair-questions.ts";
 import { SingleFlight } from "../../lib/async/single-flight.ts";
@@ -40,15 +40,14 @@ import { issuerNamedIn, namedAddressProblem, otherSlash } from "../trusted/key-s
 import { claimAt, isDate, isFor } from "../verify/claims.ts";
 import { readToken, type UnverifiedToken } from "../verify/token-text.ts";
 
-export interface ProviderSettings {
-  readonly issuer: string;
-  readonly caFile: string | undefined;
-  readonly clientId: string;
-  readonly clientSecret: string | undefined;
+type Written = NonNullable<Configuration["browser"]>["providers"][number];
+
+export interface ProviderSettings extends Pick<
+  Written,
+  "issuer" | "caFile" | "clientId" | "clientSecret" | "scopes" | "claims"
+> {
   /** Signs what identifies us to the provider (`private_key_jwt`), instead of a secret. */
   readonly clientKey: { readonly key: KeyObject; readonly algorithm: string } | undefined;
-  readonly scopes: readonly string[];
-  readonly claims: ClaimMapping;
   /** Further claims that are needed to judge who may sign in. */
   readonly needed: readonly string[];
 }
@@ -58,13 +57,6 @@ export interface SignInSecrets {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
-}
-
-/** What a logout token ends: one session, or all of an account; those that began before a time in milliseconds since the epoch. */
-export interface EndedSessions {
-  readonly sid: string | undefined;
-  readonly sub: string | undefined;
-  readonly before: number;
 }
 
 /** The time for each answer of a provider, in seconds. */
@@ -108,7 +100,7 @@ export class OpenIdProvider {
     mostOfClient: EXCHANGES,
   });
   #discovered: { readonly client: Client; readonly until: number } | undefined;
-  #discovering: Promise<Client> | undefined;
+  readonly #discoveries = new SingleFlight<Client>();
   #failed: { readonly until: number; readonly error: unknown } | undefined;
   /** The `Date` of the last answer. */
   #date: string | undefined;
@@ -131,13 +123,9 @@ export class OpenIdProvider {
 
   /** Reads the discovery document. @returns the `Date` of the answer. @throws RemoteError that says what is wrong. */
   async examine(): Promise<string | undefined> {
-    const client = await this.#discover();
-    const {
-      authorization_endpoint: entry,
-      token_endpoint: exchange,
-      jwks_uri: keys,
-    } = client.serverMetadata();
-    for (const url of [entry, exchange, keys]) this.#requireOwn(url ?? "");
+    const server = (await this.#discover()).serverMetadata();
+    const urls = [server.authorization_endpoint, server.token_endpoint, server.jwks_uri];
+    for (const url of urls) this.#requireOwn(url ?? "");
     return this.#date;
   }
 
@@ -172,7 +160,7 @@ export class OpenIdProvider {
     secrets: SignInSecrets,
     network: string,
   ): Promise<Readonly<Record<string, unknown>>> {
-    return this.#askFor(network, async (client) => {
+    const exchange = async (client: Client) => {
       const tokens = await authorizationCodeGrant(client, url, {
         expectedState: secrets.state,
         expectedNonce: secrets.nonce,
@@ -193,7 +181,10 @@ export class OpenIdProvider {
       if (!isOfMore) return both;
       const isSame = more.email === both["email"];
       return { ...both, [EMAIL_VERIFIED]: isSame ? more[EMAIL_VERIFIED] : undefined };
-    });
+    };
+    return this.#ask((client) =>
+      this.#exchanges.ask(network, AbortSignal.timeout(WAIT_MS), () => exchange(client)),
+    );
   }
 
   /** @returns where a person signs out at the provider; undefined if it has no such place. */
@@ -207,11 +198,12 @@ export class OpenIdProvider {
   }
 
   /**
-   * Reads a logout token (OpenID Connect Back-Channel Logout 1.0 §2.6).
+   * Reads a logout token (OpenID Connect Back-Channel Logout 1.0 §2.6): it ends one session, or all of an account.
    *
+   * @returns `before` for those that began before that time, in milliseconds since the epoch.
    * @throws GateError `sign_in_failed` if it is not valid, or `provider_unavailable`.
    */
-  sessionsEndedBy(logoutToken: string): Promise<EndedSessions> {
+  sessionsEndedBy(logoutToken: string) {
     return this.#ask(async (client) => {
       const read = readToken(logoutToken, [LOGOUT_TYPE]);
       if ("reason" in read) throw invalid();
@@ -258,19 +250,6 @@ export class OpenIdProvider {
     this.#keysFetchedAt = this.#clock.monotonic();
   }
 
-  /** Asks the provider for one of many clients. */
-  #askFor<Answer>(network: string, question: (client: Client) => Promise<Answer>): Promise<Answer> {
-    return this.#ask(async (client) => {
-      const work = (): Promise<Answer> => question(client);
-      try {
-        return await this.#exchanges.ask(network, AbortSignal.timeout(WAIT_MS), work);
-      } catch (error) {
-        if (!(error instanceof NotAskedError)) throw error;
-        throw new GateError("provider_unavailable", { retryAfter: 1 });
-      }
-    });
-  }
-
   /** Asks the provider, and reports its failures. */
   async #ask<Answer>(question: (client: Client) => Promise<Answer>): Promise<Answer> {
     const began = this.#clock.monotonic();
@@ -279,6 +258,9 @@ export class OpenIdProvider {
     } catch (error) {
       const refusal = error instanceof GateError ? error : refusalIn(error);
       if (refusal !== undefined) throw refusal;
+      if (error instanceof NotAskedError) {
+        throw new GateError("provider_unavailable", { retryAfter: 1 });
+      }
       this.#failing(failureIn(error), (this.#clock.monotonic() - began) / 1_000);
       throw new GateError("provider_unavailable", { retryAfter: 5 });
     }
@@ -288,22 +270,10 @@ export class OpenIdProvider {
     const now = this.#clock.monotonic();
     const known = this.#discovered;
     if (known !== undefined && now < known.until) return known.client;
-    if (this.#failed !== undefined && now < this.#failed.until) {
-      if (known === undefined) throw this.#failed.error;
-      return known.client;
-    }
-    this.#discovering ??= this.#discoverNow().finally(() => (this.#discovering = undefined));
     try {
-      return await this.#discovering;
-    } catch (cause) {
-      const other = systemCode(cause) === "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED";
-      const slash = otherSlash(
-        cause instanceof Error && issuerNamedIn(cause),
-        this.#settings.issuer,
-      );
-      const why = other ? `the document names another issuer${slash}` : failureIn(cause);
-      const error = new RemoteError(`discovery failed: ${why}`, cause);
-      this.#failed = { until: this.#clock.monotonic() + REST_MS, error };
+      if (this.#failed !== undefined && now < this.#failed.until) throw this.#failed.error;
+      return await this.#discoveries.run("", () => this.#discoverNow());
+    } catch (error) {
       if (known === undefined) throw error;
       return known.client;
     }
@@ -311,18 +281,26 @@ export class OpenIdProvider {
 
   async #discoverNow(): Promise<Client> {
     const { issuer, clientId } = this.#settings;
-    const authentication = this.#authentication();
-    const client = await discovery(new URL(issuer), clientId, undefined, authentication, {
-      timeout: ANSWER_SECONDS,
-      [customFetch]: (url, options) => this.#fetch(url, options),
-      execute: [
-        enableNonRepudiationChecks,
-        ...(issuer.startsWith("http:") ? [allowInsecureRequests] : []),
-      ],
-    });
-    this.#discovered = { client, until: this.#clock.monotonic() + DISCOVERED_MS };
-    this.#keysFetchedAt = -Infinity;
-    return client;
+    try {
+      const client = await discovery(new URL(issuer), clientId, undefined, this.#authentication(), {
+        timeout: ANSWER_SECONDS,
+        [customFetch]: (url, options) => this.#fetch(url, options),
+        execute: [
+          enableNonRepudiationChecks,
+          ...(issuer.startsWith("http:") ? [allowInsecureRequests] : []),
+        ],
+      });
+      this.#discovered = { client, until: this.#clock.monotonic() + DISCOVERED_MS };
+      this.#keysFetchedAt = -Infinity;
+      return client;
+    } catch (cause) {
+      const other = systemCode(cause) === "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED";
+      const slash = otherSlash(cause instanceof Error && issuerNamedIn(cause), issuer);
+      const why = other ? `the document names another issuer${slash}` : failureIn(cause);
+      const error = new RemoteError(`discovery failed: ${why}`, cause);
+      this.#failed = { until: this.#clock.monotonic() + REST_MS, error };
+      throw error;
+    }
   }
 
   /** How we identify ourselves (OpenID Connect Core 1.0 §9): by a key, by a secret, or not at all. */

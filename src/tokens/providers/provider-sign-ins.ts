@@ -12,7 +12,7 @@ import {
 import type { Log } from "../../core/log.ts";
 import type { RemoteCheckObserver } from "../../core/remote-check.ts";
 import type { IdentityClaims } from "../../core/request/identity.ts";
-import type { PublishRevocations, Revocation } from "../../core/revocation.ts";
+import type { PublishRevocations } from "../../core/revocation.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import type { TokenIssuer } from "../issuer.ts";
@@ -207,16 +207,14 @@ export class ProviderSignIns implements SignIns {
     }
     const until = clock.now() + Math.max(lifetimeMs, ENDED_MS);
     const dates = { issuer: issuerName, before, until };
-    const account = sub === undefined ? [] : [digestOf(issuer, "sub", sub)];
+    const kind = sid === undefined ? "account" : "session";
     // A session whose ID token had no `sid` has the name of its account.
-    const sessions = sid === undefined ? [] : [digestOf(issuer, "sid", sid), ...account];
-    const ended: Revocation[] =
-      sid === undefined
-        ? account.map((each) => ({ kind: "account", name: each, ...dates }))
-        : sessions.map((each) => ({ kind: "session", name: each, ...dates }));
-    const kept = await publish(ended);
-    const what = sid === undefined ? "account" : "session";
-    log.info("a provider has ended sessions", { provider: name, ended: what, kept });
+    const names = [
+      ...(sid === undefined ? [] : [digestOf(issuer, "sid", sid)]),
+      ...(sub === undefined ? [] : [digestOf(issuer, "sub", sub)]),
+    ];
+    const kept = await publish(names.map((each) => ({ kind, name: each, ...dates })));
+    log.info("a provider has ended sessions", { provider: name, ended: kind, kept });
   }
 
   async #tokenFor(

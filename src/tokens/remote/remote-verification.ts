@@ -18,6 +18,7 @@ import {
   type RemoteClaims,
   type RemoteIssuer,
   type RemoteTokenCheck,
+  type TokenCheck,
   tokenCheckOf,
 } from "./token-check-kinds.ts";
 
@@ -37,7 +38,14 @@ interface Refused {
 export class RefusedTokens {
   readonly #clock: Clock;
   /** By digest, oldest first. */
-  readonly #tokens = new Map<string, Refused>();
+  readonly #tokens = new LRUCache<string, Refused>({
+    max: MOST,
+    dispose: ({ client }, digest) => {
+      const own = this.#byClient.get(client);
+      own?.delete(digest);
+      if (own?.size === 0) this.#byClient.delete(client);
+    },
+  });
   readonly #byClient = new Map<string, Set<string>>();
 
   constructor(clock: Clock) {
@@ -49,38 +57,17 @@ export class RefusedTokens {
   }
 
   has(digest: string): boolean {
-    const found = this.#tokens.get(digest);
-    if (found === undefined) return false;
-    if (this.#clock.monotonic() < found.until) return true;
-    this.#forget(digest);
-    return false;
+    return this.#clock.monotonic() < (this.#tokens.peek(digest)?.until ?? -Infinity);
   }
 
   /** @param client the client that sent the token. @param forMs how long to remember it, in milliseconds. */
   add(digest: string, client: string, forMs: number): void {
-    this.#forget(digest);
-    const own = this.#byClient.get(client) ?? new Set();
-    if (own.size >= MOST_OF_CLIENT) this.#forgetFirst(own);
-    else if (this.#tokens.size >= MOST) this.#forgetFirst(this.#tokens.keys());
-    this.#tokens.set(digest, { client, until: this.#clock.monotonic() + forMs });
-    own.add(digest);
-    this.#byClient.set(client, own);
-  }
-
-  #forgetFirst(digests: Iterable<string>): void {
-    for (const oldest of digests) {
-      this.#forget(oldest);
-      return;
-    }
-  }
-
-  #forget(digest: string): void {
-    const found = this.#tokens.get(digest);
-    if (found === undefined) return;
     this.#tokens.delete(digest);
-    const own = this.#byClient.get(found.client);
-    own?.delete(digest);
-    if (own?.size === 0) this.#byClient.delete(found.client);
+    const own = this.#byClient.get(client) ?? new Set();
+    const [oldest] = own;
+    if (own.size >= MOST_OF_CLIENT && oldest !== undefined) this.#tokens.delete(oldest);
+    this.#byClient.set(client, own.add(digest));
+    this.#tokens.set(digest, { client, until: this.#clock.monotonic() + forMs });
   }
 }
 
@@ -101,9 +88,7 @@ interface Yes {
 /** Maximum number of yeses that may stand in for an answer, for each server. */
 const MOST_YESES = 5_000;
 
-type TokenCheck = NonNullable<ReturnType<typeof tokenCheckOf>>;
-
-interface Asked extends Expectations, TokenCheck {
+interface Asked extends Expectations, Omit<TokenCheck, "open"> {
   readonly name: string;
   readonly check: RemoteTokenCheck;
   readonly questions: FairQuestions;
@@ -129,10 +114,7 @@ interface Vouched {
 
 /** RFC 6750 §2.1. */
 const B64TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
-/**
- * Maximum lifetime of streams opened with a token that has no expiry, in seconds. The token itself is checked again
- * sooner.
- */
+/** How long a stream of a token without expiry lives, in seconds. The token itself is checked again sooner. */
 const ASSUMED_LIFE_S = 3_600;
 /** Maximum time for which a refused token is remembered. */
 const LONGEST_REFUSAL_MS = 5_000;
@@ -175,7 +157,6 @@ export class RemoteVerification {
     const { client = "", trace } = notes ?? {};
     if (trace !== undefined) trace.remote = true;
     if (!B64TOKEN.test(token)) return NOT_B64;
-    trace?.passed.push("form", "issuer", "key");
     if (this.#refused.has(digest)) return INACTIVE;
     let refusal = INACTIVE;
     let unavailable = false;
@@ -187,14 +168,11 @@ export class RemoteVerification {
       const result = found === "unavailable" ? found : "claims" in found ? "accepted" : "refused";
       trace?.queried.push({ issuer: asked.name, label: asked.label, result });
       if (found === "unavailable") unavailable = true;
-      else if ("claims" in found) {
-        trace?.passed.push("signature", "claims");
-        return found;
-      } else if (found !== INACTIVE) refusal = found;
+      else if ("claims" in found) return found;
+      else if (found !== INACTIVE) refusal = found;
     }
     if (unavailable) throw new GateError("keys_unusable", { retryAfter: 1 });
     if (forMs > 0) this.#refused.add(digest, client, forMs);
-    if (refusal.step === "claims") trace?.passed.push("signature");
     return refusal;
   }
 
@@ -252,14 +230,14 @@ export class RemoteVerification {
 }
 
 function askedOf(each: RemoteIssuer, observe: ObserveCheck): Asked | undefined {
-  const { issuer, audience, clockSkewMs, claims } = each;
+  const { issuer, audience, clockSkew, claims } = each;
   const check = tokenCheckOf(each);
   if (check === undefined) return undefined;
   return {
     ...check,
     name: issuer,
-    skewMs: clockSkewMs,
-    issuedAheadMs: clockSkewMs,
+    skewMs: clockSkew,
+    issuedAheadMs: clockSkew,
     mapping: claims,
     proof: each.proof,
     audiences: audience === undefined ? "any" : [audience].flat(),

@@ -5,7 +5,6 @@ import {
   type RemoteProbe,
   remoteProbe,
 } from "../../core/remote-check.ts";
-import type { ClaimMapping, ProofRule } from "../../core/request/token-verifier.ts";
 import { RemoteClient } from "../../lib/http/remote-client.ts";
 import { keysOf } from "../../lib/keys-of.ts";
 import { confirmationIn } from "../verify/claims.ts";
@@ -93,7 +92,8 @@ function reviewedClaims(
 ): RemoteClaims | undefined {
   const status = objectAt(jsonObjectIn(text), "status");
   if (status["authenticated"] !== true) return undefined;
-  const aud = textsIn(status["audiences"]);
+  const { audiences: granted } = status;
+  const aud = Array.isArray(granted) ? granted.filter((each) => typeof each === "string") : [];
   if (!audiences.some((each) => aud.includes(each))) return undefined;
   const { username: sub, groups = [] } = objectAt(status, "user");
   const { exp, jti, iat, cnf } = readableParts(token).claims ?? {};
@@ -106,10 +106,6 @@ function reviewedClaims(
     ...(typeof jti === "string" ? { jti } : {}),
     ...(cnf === undefined ? {} : { cnf }),
   };
-}
-
-function textsIn(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((each) => typeof each === "string") : [];
 }
 
 function objectAt(
@@ -131,19 +127,12 @@ export type TokenCheckName = keyof Settings;
 export const TOKEN_CHECKS: readonly TokenCheckName[] = keysOf(KINDS);
 
 /** The settings of an issuer whose tokens another server verifies: those of one kind. */
-export type TokenCheckSettings = {
+type TokenCheckSettings = {
   readonly [Kind in TokenCheckName]?: Settings[Kind] | undefined;
 };
 
 /** An issuer whose tokens another server verifies. */
-export interface RemoteIssuer extends TokenCheckSettings {
-  /** The issuer in the identity of its callers. */
-  readonly issuer: string;
-  readonly audience?: string | readonly string[] | undefined;
-  readonly clockSkewMs: number;
-  readonly claims?: ClaimMapping | undefined;
-  readonly proof?: ProofRule | undefined;
-}
+export type RemoteIssuer = Exclude<Written, { readonly jwks: unknown }>;
 
 /** Creates the observer for the check of an issuer. */
 export type ObserveCheck = (kind: TokenCheckName, issuer: string) => RemoteCheckObserver;
@@ -160,16 +149,7 @@ export interface RemoteTokenCheck {
 }
 
 /** How another server verifies the tokens of an issuer. */
-interface TokenCheck
-  extends
-    Pick<Settings[TokenCheckName], "timeout" | "cache" | "staleFor" | "caFile">,
-    Pick<TokenCheckKind<never>, "label" | "opaqueOnly" | "ofCluster"> {
-  readonly kind: TokenCheckName;
-  /** Close it after its last query. */
-  open(): RemoteTokenCheck;
-  /** Returns a test query for `sallyport doctor`. @param nothing a text that is no token. */
-  probe(nothing: string): RemoteProbe;
-}
+export type TokenCheck = NonNullable<ReturnType<typeof checkOf>>;
 
 /** Returns how another server verifies the tokens of an issuer; undefined if none does. */
 export function tokenCheckOf(issuer: TokenCheckSettings): TokenCheck | undefined {
@@ -180,23 +160,22 @@ export function tokenCheckOf(issuer: TokenCheckSettings): TokenCheck | undefined
   return undefined;
 }
 
-function checkOf<Kind extends TokenCheckName>(
-  kind: Kind,
-  settings: Settings[Kind] | undefined,
-): TokenCheck | undefined {
+function checkOf<Kind extends TokenCheckName>(kind: Kind, settings: Settings[Kind] | undefined) {
   if (settings === undefined) return undefined;
   const { label, opaqueOnly, ofCluster, hint, ...row } = KINDS[kind];
   const access: Settings[TokenCheckName] = settings;
   const { caFile } = access;
   const tokenFile = "tokenFile" in access ? access.tokenFile : undefined;
   const bounds = { connections: AT_ONCE, maxBytes: LARGEST_ANSWER };
+  /** Close it after its last query. */
   const open = (): RemoteTokenCheck => {
     const client = new RemoteClient({ caFile, tokenFile, ...bounds });
     return { ask: row.open(settings, client), close: () => client.close() };
   };
+  /** Returns a test query for `sallyport doctor`. @param nothing a text that is no token. */
   const probe = (nothing: string): RemoteProbe =>
     remoteProbe({ url: row.url(settings), hint }, open, nothing);
-  return { ...settings, kind, label, opaqueOnly, ofCluster, open, probe };
+  return { ...access, kind, label, opaqueOnly, ofCluster, open, probe };
 }
 
 /** A kind of server that verifies tokens: one of the keys of an issuer in `tokens.trusted`. */

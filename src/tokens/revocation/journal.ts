@@ -7,8 +7,9 @@ import { type Revocation, REVOCATION_FORMS, REVOCATION_KINDS } from "../../core/
 import { codeOrMessage } from "../../lib/text/error-code.ts";
 import { readFailure, readRegularFileSync, UNLINKED } from "../../lib/files/regular-file.ts";
 import { replaceFile } from "../../lib/files/private-file.ts";
-import { isJsonObject } from "../../lib/text/strict-json.ts";
+import { jsonObjectIn } from "../../lib/text/strict-json.ts";
 import { isName } from "./revocation-kinds.ts";
+import type { RevocationList } from "./revocation-list.ts";
 
 /** The journal file: one revocation per line, as JSON. */
 
@@ -18,18 +19,12 @@ const LARGEST = 64 * 1024 ** 2;
 const APPEND =
   constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-interface JournalContent {
-  readonly revocations: readonly Revocation[];
-  /** Whether the last line is incomplete. Its revocation was never confirmed. */
-  readonly torn: boolean;
-}
-
 /**
  * Reads a journal; a missing file counts as empty.
  *
  * @throws ConfigError if the file cannot be read, and for an invalid line: ignoring it could let in a revoked token.
  */
-export function readJournal(path: string): JournalContent {
+export function readJournal(path: string) {
   const text = textOf(path);
   const lines = text.split("\n");
   const last = lines.pop() ?? "";
@@ -40,7 +35,11 @@ export function readJournal(path: string): JournalContent {
       "is not a revocation: fix the line, since ignoring it could let a revoked token in";
     throw new ConfigError([{ file: path, line: index + 1, column: 1, message }]);
   });
-  return { revocations, torn: last !== "" };
+  return {
+    revocations,
+    /** Whether the last line is incomplete. Its revocation was never confirmed. */
+    torn: last !== "",
+  };
 }
 
 function textOf(path: string): string {
@@ -69,14 +68,7 @@ function refused(file: string, message: string): ConfigError {
 }
 
 function revocationIn(line: string): Revocation | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(line);
-  } catch {
-    return undefined;
-  }
-  if (!isJsonObject(value)) return undefined;
-  const { kind: written, name, issuer, before, until } = value;
+  const { kind: written, name, issuer, before, until } = jsonObjectIn(line) ?? {};
   const kind = REVOCATION_KINDS.find((each) => each === written);
   if (kind === undefined || typeof name !== "string" || typeof until !== "number") return undefined;
   const form = REVOCATION_FORMS[kind];
@@ -97,10 +89,8 @@ export function linesOf(revocations: readonly Revocation[]): string {
 
 interface JournalOptions {
   readonly path: string;
-  /** All revocations that the journal must contain. */
-  readonly kept: () => readonly Revocation[];
-  /** Their number. */
-  readonly count: () => number;
+  /** Has the revocations that the journal must contain. */
+  readonly list: Pick<RevocationList, "added" | "addedSize">;
   readonly log: Log;
 }
 
@@ -116,9 +106,7 @@ const RETRY_MS = 5_000;
 export class Journal {
   readonly #options: JournalOptions;
   #lines = 0;
-  /**
-   * Whether the file may be missing revocations or end in half a line. If so, the next write replaces the whole file.
-   */
+  /** Whether the file may lack revocations or end in half a line. The next write then replaces it. */
   #broken = false;
   #waiting: Revocation[] = [];
   #writing: Promise<boolean> | undefined;
@@ -164,9 +152,9 @@ export class Journal {
     this.#waiting = [];
     // An earlier write has included them.
     if (waiting.length === 0 && !this.#broken) return true;
-    const { path, count, log } = this.#options;
+    const { path, list, log } = this.#options;
     try {
-      const most = 2 * count() + SPARE_LINES;
+      const most = 2 * list.addedSize + SPARE_LINES;
       if (this.#broken || this.#lines + waiting.length > most) await this.#replace();
       // The append fails if somebody has moved the file away, or may have written only some of the lines.
       else await this.#append(waiting).catch(() => this.#replace());
@@ -194,8 +182,8 @@ export class Journal {
 
   /** Replaces the journal atomically, with mode 0600. Rejects with the system's error; the journal is unchanged then. */
   async #replace(): Promise<void> {
-    const { path, kept } = this.#options;
-    const all = kept();
+    const { path, list } = this.#options;
+    const all = list.added();
     const draft = `${path}.${process.pid}.new`;
     await rm(draft, { force: true });
     await replaceFile(path, draft, linesOf(all));

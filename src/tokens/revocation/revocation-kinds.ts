@@ -27,9 +27,7 @@ export function isName(value: unknown): value is string {
 
 const TIME = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:\d\d)$/;
 
-/**
- * Parses an RFC 3339 time, with optional seconds. Returns milliseconds since the epoch, or undefined for anything else.
- */
+/** Returns an RFC 3339 time, with optional seconds, in milliseconds since the epoch; undefined for anything else. */
 export function timeFrom(value: unknown): number | undefined {
   if (typeof value !== "string" || !TIME.test(value)) return undefined;
   const time = Date.parse(value.replace(" ", "T"));

@@ -105,9 +105,7 @@ export class RevocationList {
     ];
   }
 
-  /**
-   * Forgets revocations whose tokens have expired. Examines only part of the entries, so it must be called repeatedly.
-   */
+  /** Forgets revocations whose tokens have expired. Examines some at a time, so it must be called repeatedly. */
   forget(nowMs: number): void {
     for (let looked = 0; looked < FORGET_AT_ONCE; looked += 1) {
       this.#forgetting ??= this.#added.all();

@@ -24,16 +24,8 @@ import { isName, TIME_EXPECTED, timeFrom } from "./revocation-kinds.ts";
 /** An entry of the revocation file. It does not expire. */
 export type Listed = Omit<Revocation, "until">;
 
-/** Reports a problem at a position of the revocation file. */
-type Refuse = (path: YamlPath, of: "key" | "value", message: string) => void;
-
-/** The kinds by their key in the file. */
-const BY_KEY = new Map(
-  REVOCATION_KINDS.flatMap((kind) => {
-    const { fileKey } = REVOCATION_FORMS[kind];
-    return fileKey === undefined ? [] : [[fileKey, kind] as const];
-  }),
-);
+/** Reports a problem at a position of the revocation file, which lists nothing there. */
+type Refuse = (path: YamlPath, of: "key" | "value", message: string) => [];
 
 /**
  * Reads a revocation file. The keys of all kinds are optional. An empty file revokes nothing.
@@ -45,6 +37,7 @@ export function readRevocationFile({ text, path: file }: FileContent): Listed[] 
   const problems: ConfigProblem[] = [...yaml.problems];
   const refuse: Refuse = (path, of, message) => {
     problems.push({ file, ...yaml.positionOf(path, of), message });
+    return [];
   };
   const listed = yaml.value === undefined ? [] : readKeys(yaml.value, refuse);
   if (problems.length > 0) throw new ConfigError(problems);
@@ -54,18 +47,17 @@ export function readRevocationFile({ text, path: file }: FileContent): Listed[] 
 function readKeys(value: unknown, refuse: Refuse): Listed[] {
   if (value === null) return [];
   if (!isJsonObject(value)) {
-    refuse([], "value", `the file must hold ${orList(REVOCATION_KEYS)}`);
-    return [];
+    return refuse([], "value", `the file must hold ${orList(REVOCATION_KEYS)}`);
   }
   return Object.entries(value).flatMap(([key, written]) => {
-    const kind = BY_KEY.get(key);
-    if (kind !== undefined) {
-      return readListed(kind, written, (path, of, message) =>
-        refuse([key, ...path], of, path.length === 0 ? `${key} ${message}` : message),
-      );
+    const kind = REVOCATION_KINDS.find((each) => REVOCATION_FORMS[each].fileKey === key);
+    if (kind === undefined) {
+      const known = REVOCATION_KEYS.join(", ");
+      return refuse([key], "key", `this key is unknown; known are ${known}`);
     }
-    refuse([key], "key", `this key is unknown; known are ${REVOCATION_KEYS.join(", ")}`);
-    return [];
+    return readListed(kind, written, (path, of, message) =>
+      refuse([key, ...path], of, path.length === 0 ? `${key} ${message}` : message),
+    );
   });
 }
 
@@ -74,32 +66,25 @@ function readListed(kind: RevocationKindName, value: unknown, refuse: Refuse): L
   const { named, dated } = REVOCATION_FORMS[kind];
   if (named === undefined) {
     const before = timeFrom(value);
-    if (before !== undefined) return [{ kind, name: "", before }];
-    refuse([], "value", TIME_EXPECTED);
-    return [];
+    return before === undefined ? refuse([], "value", TIME_EXPECTED) : [{ kind, name: "", before }];
   }
   if (dated) {
     if (!isJsonObject(value)) {
-      refuse([], "value", `must name ${named.plural}, each with a time`);
-      return [];
+      return refuse([], "value", `must name ${named.plural}, each with a time`);
     }
     return Object.entries(value).flatMap(([name, written]): Listed[] => {
       const before = timeFrom(written);
-      if (!isName(name)) refuse([name], "key", `must be the name of a ${named.word}`);
-      else if (before === undefined) refuse([name], "value", TIME_EXPECTED);
-      else return [{ kind, name, before }];
-      return [];
+      if (!isName(name)) return refuse([name], "key", `must be the name of a ${named.word}`);
+      if (before === undefined) return refuse([name], "value", TIME_EXPECTED);
+      return [{ kind, name, before }];
     });
   }
-  if (!Array.isArray(value)) {
-    refuse([], "value", `must be a list of ${named.plural}`);
-    return [];
-  }
-  return value.flatMap((name, place) => {
-    if (isName(name)) return [{ kind, name }];
-    refuse([place], "value", `must be the ${named.word} of a token, as text`);
-    return [];
-  });
+  if (!Array.isArray(value)) return refuse([], "value", `must be a list of ${named.plural}`);
+  return value.flatMap((name, place) =>
+    isName(name)
+      ? [{ kind, name }]
+      : refuse([place], "value", `must be the ${named.word} of a token, as text`),
+  );
 }
 
 export interface RevocationServiceOptions {
@@ -187,11 +172,10 @@ export class RevocationService {
       return;
     }
     const listed = content === undefined ? [] : readRevocationFile(content);
-    const before = this.#file;
-    before?.close();
-    this.#file = undefined;
-    if (before !== undefined || content !== undefined) this.list.take({ listed });
-    if (content !== undefined) this.#file = { path: content.path, ...this.#followed(content) };
+    if (content === undefined && this.#file === undefined) return;
+    this.#file?.close();
+    this.list.take({ listed });
+    this.#file = content && { path: content.path, ...this.#followed(content) };
   }
 
   /** Follows a file whose content has been applied. If it becomes invalid, logs an error and keeps the last entries. */
@@ -226,9 +210,7 @@ export class RevocationService {
     if (torn) log.warn("the last line of the journal of revocations was cut off", { file: path });
     const now = clock.now();
     this.arrived(revocations.filter(({ until }) => until > now));
-    const { list } = this;
-    const kept = () => list.added();
-    this.#journal = await Journal.open({ path, log, kept, count: () => list.addedSize });
+    this.#journal = await Journal.open({ path, log, list: this.list });
   }
 }
 

@@ -73,14 +73,6 @@ const LARGEST_BODY = 131_072;
 /** How long a discovered address is used before discovery is repeated, in milliseconds. */
 const DISCOVERED_MS = 3_600_000;
 
-interface FetchedKeySet {
-  readonly text: string;
-  /** The lifetime that the server states, in milliseconds; undefined if it states none. */
-  readonly lifeMs: number | undefined;
-  /** The `Date` header of the response. */
-  readonly date: string | undefined;
-}
-
 /** The server of a key set, at a configured address or found by discovery. Refuses redirects. */
 export class KeySetServer {
   readonly #issuer: string;
@@ -100,10 +92,10 @@ export class KeySetServer {
   /**
    * Fetches the key set.
    *
-   * @param signal aborts the request.
+   * @returns it with the `Date` of the response, and the lifetime that the server states, in milliseconds, if it states one.
    * @throws the system's error, or an `Error` that says what is wrong with the response.
    */
-  async fetch(signal: AbortSignal): Promise<FetchedKeySet> {
+  async fetch(signal: AbortSignal) {
     const { url = await this.#discover(signal) } = this.#address;
     try {
       const { text, headers } = await this.#get(url, signal);
@@ -148,10 +140,7 @@ export class KeySetServer {
   }
 }
 
-/**
- * Returns the freshness lifetime that `Cache-Control` states (RFC 9111 §5.2.2), in milliseconds; undefined if it states
- * none.
- */
+/** Returns the freshness lifetime (RFC 9111 §5.2.2) in milliseconds; undefined if none is stated. */
 export function lifeIn(cacheControl: string | undefined): number | undefined {
   if (cacheControl === undefined) return undefined;
   if (/(?:^|[\s,])no-(?:store|cache)(?:$|[\s,=])/i.test(cacheControl)) return 0;

@@ -1,6 +1,7 @@
 import { hash, randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Log } from "../../core/log.ts";
+import { LONGEST_TIMER_MS } from "../../lib/clock.ts";
 import type { IssuerState } from "../../core/status.ts";
 import { GateError } from "../../core/request/errors.ts";
 import { codeOrMessage, remoteFailure, systemCode } from "../../lib/text/error-code.ts";
@@ -20,10 +21,7 @@ const LONGEST_REST_MS = 300_000;
 
 /** The times of fetching keys, in milliseconds. */
 export const TIMING = {
-  /**
-   * How long keys are fresh after a fetch: the bounds for the lifetime that the server states, and the default if it
-   * states none.
-   */
+  /** How long keys are fresh after a fetch: the bounds for what the server states, and the default. */
   life: { min: 60_000, usual: 600_000, max: 3_600_000 },
   /** Delay after the first failure. Doubles with each further failure, up to `lastRetry`. */
   firstRetry: 1_000,
@@ -34,22 +32,6 @@ export const TIMING = {
 
 /** Default time for which the last good keys stay in use after their lifetime while fetches fail. */
 const STALE_FOR_MS = 86_400_000;
-
-/**
- * Returns the delay until the next fetch: nine tenths of the lifetime, minus up to a tenth of that at random. So
- * replicas that start together soon fetch at different times.
- */
-function prefetchAfter(lifeMs: number): number {
-  return lifeMs * 0.9 * (1 - 0.1 * Math.random());
-}
-
-/**
- * Returns the delay until the next attempt after consecutive failures: a random part of the backoff, from half of it to
- * all of it, for the same reason.
- */
-function retryAfter(failures: number, { firstRetry, lastRetry }: typeof TIMING): number {
-  return Math.min(firstRetry * 2 ** (failures - 1), lastRetry) * (1 - 0.5 * Math.random());
-}
 
 /** A copy of a fetched key set in a file, for a start while the server is down. */
 interface KeySetCopy {
@@ -119,11 +101,6 @@ export function logLoaded(issuer: string, { keys, ignored }: JwkSet, log: Log): 
 const TIMEOUT_MS = 5_000;
 /** Maximum number of tokens that wait for one fetch. If the server is slow, more would only fill memory. */
 const MAX_WAITING = 100;
-/** Maximum delay of a timer, in milliseconds. */
-const LONGEST_MS = 2 ** 31 - 1;
-
-/** When the keys in use were fetched, and their lifetime; milliseconds. */
-type Fetched = Pick<KeySetCopy, "fetchedAt" | "lifeMs">;
 
 /**
  * The keys that a server publishes. Fetches them at once, and again before their lifetime ends. After a failure,
@@ -146,7 +123,8 @@ export class TrustedKeyAddress implements KeySource {
   });
   #known: JwkSet | undefined;
   #knownText: string | undefined;
-  #fetched: Fetched | undefined;
+  /** When the keys in use were fetched, and their lifetime. */
+  #fetched: Omit<KeySetCopy, "text"> | undefined;
   #demanded = -Infinity;
   #fetching: Promise<void> | undefined;
   #waiting = 0;
@@ -254,7 +232,8 @@ export class TrustedKeyAddress implements KeySource {
         const { attempts } = ended;
         log.info("the keys of a trusted issuer can be fetched again", { issuer, attempts });
       }
-      return prefetchAfter(lifeMs);
+      // Before it ends, and at random, so that replicas that start together soon fetch at different times.
+      return lifeMs * 0.9 * (1 - 0.1 * Math.random());
     } catch (error) {
       if (signal.aborted) return 0;
       this.#counts.failed += 1;
@@ -268,7 +247,9 @@ export class TrustedKeyAddress implements KeySource {
         };
         log.warn("the keys of a trusted issuer could not be fetched", { ...fields, attempts });
       }
-      return retryAfter(this.#outage.failures, this.#timing);
+      const { firstRetry, lastRetry } = this.#timing;
+      const backoffMs = Math.min(firstRetry * 2 ** (this.#outage.failures - 1), lastRetry);
+      return backoffMs * (1 - 0.5 * Math.random());
     }
   }
 
@@ -292,7 +273,7 @@ export class TrustedKeyAddress implements KeySource {
 
   #expireInTime(): void {
     clearTimeout(this.#expiry);
-    const leftMs = Math.min(this.#staleAt() - this.#context.clock.now(), LONGEST_MS);
+    const leftMs = Math.min(this.#staleAt() - this.#context.clock.now(), LONGEST_TIMER_MS);
     this.#expiry = setTimeout(() => {
       if (this.current() !== undefined) this.#expireInTime();
     }, leftMs).unref();

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Configuration } from "../../config/configuration.ts";
 import type { IssuerState, Reloaded } from "../../core/status.ts";
 import type { Log } from "../../core/log.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -6,7 +7,7 @@ import { Leased } from "../../lib/async/leased.ts";
 import { type JwkSet, type KeySource, readJwkSet } from "../keys/key-set.ts";
 import { logLoaded, TrustedKeyAddress } from "./trusted-key-address.ts";
 import { callEach } from "../../lib/async/isolation.ts";
-import type { ClaimMapping, Expectations, ProofRule } from "../../core/request/token-verifier.ts";
+import type { Expectations, ProofRule } from "../../core/request/token-verifier.ts";
 import type { SigningKeys } from "../keys/key-ring.ts";
 import type { OwnKeys } from "../keys/own-keys.ts";
 import { typeName } from "../verify/token-text.ts";
@@ -19,7 +20,6 @@ import {
 } from "../../lib/files/regular-file.ts";
 import { parsePositionedYaml } from "../../lib/files/positioned-yaml.ts";
 import { followFile } from "../../lib/files/watched-file.ts";
-import type { AsymmetricAlgorithm } from "../keys/algorithms.ts";
 
 /** The content of a JWK Set file as plain data for other threads. */
 type TrustedKeyContent = Pick<FileContent, "path" | "text" | "fingerprint">;
@@ -41,39 +41,31 @@ function openTrustedKeyFile(
   state: KeyFileState | undefined,
 ): KeySource {
   const { path: file } = content;
-  const broken = (error: unknown, content?: FileContent): void => {
+  const broken = (error: unknown, place: ReturnType<typeof placeOfFault>): void => {
     const reason = codeOrMessage(error);
-    log.error("the keys of a trusted issuer cannot be reloaded: the old keys stay in use", {
-      issuer,
-      file,
-      ...(content && placeOfFault(content)),
-      reason,
-    });
+    const fields = { issuer, file, ...place, reason };
+    log.error("the keys of a trusted issuer cannot be reloaded: the old keys stay in use", fields);
     state?.reloaded([`${file}: the keys cannot be used: ${reason}`]);
   };
   let known = readTrustedKeys(content, algorithms);
-  let readAt: number;
-  loaded();
+  let readAt = clock.now();
+  logLoaded(issuer, known, log);
   const followed = followFile(file, content.fingerprint, {
     onChange(content) {
       const before = known;
       try {
         known = readJwkSet(content.text, algorithms);
       } catch (error) {
-        broken(error, content);
+        broken(error, placeOfFault(content));
         return;
       }
-      loaded();
+      readAt = clock.now();
+      logLoaded(issuer, known, log);
       state?.reloaded([]);
       if (known.fingerprint !== before.fingerprint) changed();
     },
-    onUnreadable: broken,
+    onUnreadable: (error) => broken(error, undefined),
   });
-
-  function loaded(): void {
-    readAt = clock.now();
-    logLoaded(issuer, known, log);
-  }
 
   return {
     current: () => known.keys,
@@ -103,52 +95,20 @@ export function readTrustedKeys(
   }
 }
 
-/**
- * Returns the position of a syntax error as far as the YAML parser can tell: JSON is YAML, unless it is nested too
- * deeply.
- */
-function placeOfFault({
-  path,
-  text,
-}: Pick<FileContent, "path" | "text">):
-  | { readonly line: number; readonly column: number }
-  | undefined {
+/** Returns where the YAML parser finds a syntax error: JSON is YAML, unless it is nested too deeply. */
+function placeOfFault({ path, text }: Pick<FileContent, "path" | "text">) {
   const [problem] = parsePositionedYaml(text, path).problems;
   return problem && { line: problem.line, column: problem.column };
 }
 
-/** Where to fetch the keys of an issuer, and how long to use them. */
-export interface KeySetAddress {
-  /** Default: found by discovery at the issuer. */
-  readonly url?: string;
-  /** PEM file of the authorities that may issue the server's certificate. */
-  readonly caFile?: string;
-  /** File with a bearer token to send to the server. */
-  readonly tokenFile?: string;
-  /** How long the last good keys stay in use after their lifetime while fetches fail, in milliseconds. */
-  readonly staleFor?: number;
-  /** File that keeps a copy for the next start. */
-  readonly cacheFile?: string;
-}
+/** Another issuer whose tokens are accepted, as its keys verify them. */
+export type TrustedIssuer = Extract<
+  Configuration["tokens"]["trusted"][number],
+  { readonly jwks: unknown }
+>;
 
-/** Another issuer whose tokens are accepted. */
-export interface TrustedIssuer {
-  /** Compared with `iss` byte by byte. */
-  readonly issuer: string;
-  /** One audience, or a list of which the token must have one. */
-  readonly audience: string | readonly string[];
-  /** Where its public keys are: an address to fetch them from, or a file to watch. */
-  readonly jwks: KeySetAddress | { readonly file: string };
-  readonly algorithms: readonly AsymmetricAlgorithm[];
-  readonly clockSkewMs: number;
-  /** The longest time from `iat` to `exp`, in milliseconds. */
-  readonly maxLifetimeMs?: number | undefined;
-  /** Accepted values of `typ`; by default those of access tokens. */
-  readonly types?: readonly string[] | undefined;
-  /** The claims that hold subject and groups. */
-  readonly claims?: ClaimMapping | undefined;
-  readonly proof?: ProofRule | undefined;
-}
+/** Where to fetch the keys of an issuer, and how long to use them. */
+export type KeySetAddress = Exclude<TrustedIssuer["jwks"], { readonly file: string }>;
 
 /** What a source of trusted keys needs. */
 export interface TrustedKeysContext {
@@ -204,14 +164,13 @@ export function knownIssuers(
   });
   try {
     for (const each of trusted) {
-      const { clockSkewMs } = each;
       if (issuers.has(each.issuer)) throw new Error(`The issuer ${each.issuer} is named twice`);
       issuers.set(each.issuer, {
         name: each.issuer,
-        audiences: typeof each.audience === "string" ? [each.audience] : each.audience,
-        skewMs: clockSkewMs,
-        issuedAheadMs: clockSkewMs,
-        maxLifetimeMs: each.maxLifetimeMs,
+        audiences: [each.audience].flat(),
+        skewMs: each.clockSkew,
+        issuedAheadMs: each.clockSkew,
+        maxLifetimeMs: each.maxLifetime,
         types: each.types?.map(typeName),
         mapping: each.claims,
         proof: each.proof ?? proof,

@@ -132,29 +132,23 @@ function isTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
-const WANTED = {
-  sub: "must be 1 to 255 characters without control characters",
-  groups: "must be a list of names without control characters",
-  nbf: "must be a number of seconds",
-  iat: "must be a number of seconds",
-  exp: "must be a number of seconds",
-} as const;
-
 /** Returns a message for each claim whose form is never accepted, which says what it must be. */
 export function claimFaults(
   claims: Readonly<Record<string, unknown>>,
   mapping: ClaimMapping = {},
 ): string[] {
   const { subject = "sub", groups = "groups" } = mapping;
-  const names = [subject, groups, "nbf", "iat", "exp"];
-  return Object.values(WANTED).flatMap((wanted, index) => {
-    const name = names[index] ?? "";
+  const wanted = [
+    [subject, "must be 1 to 255 characters without control characters"],
+    [groups, "must be a list of names without control characters"],
+    ...["nbf", "iat", "exp"].map((name) => [name, "must be a number of seconds"] as const),
+  ] as const;
+  const anything: Expectations = { audiences: "any", skewMs: 0, issuedAheadMs: 0, mapping };
+  return wanted.flatMap(([name, form]) => {
     // Tests each claim with valid values for the others. An absent claim counts as missing, not as malformed.
     const good = { [subject]: "a", exp: Number.MAX_SAFE_INTEGER };
     const alone = { ...good, [name]: claimAt(claims, name) };
-    const anything: Expectations = { audiences: "any", skewMs: 0, issuedAheadMs: 0, mapping };
-    const read = readClaims(alone, "", anything, 0);
-    return read === "malformed" ? [`"${name}" ${wanted}`] : [];
+    return readClaims(alone, "", anything, 0) === "malformed" ? [`"${name}" ${form}`] : [];
   });
 }
 

@@ -66,10 +66,7 @@ export function isOpaque(token: string): boolean {
   return token.split(".", PARTS.length + 1).length !== PARTS.length;
 }
 
-/**
- * Returns the readable parts of a token: its header and its claims. They are neither verified nor necessarily well
- * formed.
- */
+/** Returns the header and the claims of a token: neither verified nor necessarily well formed. */
 export function readableParts(token: string): {
   readonly header: Readonly<Record<string, unknown>> | undefined;
   readonly claims: Readonly<Record<string, unknown>> | undefined;
@@ -91,10 +88,7 @@ function isAccessToken(type: string | undefined): boolean {
   return type !== undefined && ACCESS_TOKEN_TYPES.includes(type);
 }
 
-/**
- * Refuses a token whose `typ` its issuer may not use. @param types the allowed values; undefined for those of access
- * tokens.
- */
+/** Refuses a token whose `typ` its issuer may not use. @param types undefined for those of access tokens. */
 export function typeFault(
   { type }: UnverifiedToken,
   types: readonly string[] | undefined,

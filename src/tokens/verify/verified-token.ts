@@ -17,10 +17,7 @@ export class VerifiedToken {
   readonly caller: Identity | BoundToken;
   /** The current version of the key; undefined if another server has vouched for the token. */
   key: VerificationKey | undefined;
-  /**
-   * When the token must be checked again, in milliseconds since the epoch: at its own expiry or that of its key,
-   * whichever is earlier.
-   */
+  /** When the token must be checked again, at its own end or that of its key, in milliseconds since the epoch. */
   until: number;
   /** The version of the revocations that the token was last checked against; NaN for never. */
   #judgedIn = NaN;
@@ -64,10 +61,7 @@ export class VerifiedToken {
 
 /** The memory of a cached token without its groups: the entry, the identity, and the standard claims. */
 const ENTRY_BYTES = 900;
-/**
- * The memory of a group in addition to its characters, which are stored twice: in the claims, and in a header for the
- * backend.
- */
+/** The memory of a group besides its characters, which are stored twice: in the claims, and in a header. */
 const GROUP_BYTES = 36;
 
 /** The memory of a kept claim in addition to its value: a map entry, and a possible header. */
@@ -105,10 +99,8 @@ export function keepProven(
   const successors = new Map<VerificationKey, VerificationKey | undefined>();
   const successorOf = (issuer: string, key: VerificationKey): VerificationKey | undefined => {
     if (!successors.has(key)) {
-      successors.set(
-        key,
-        keysOf(issuer)?.find((other) => isSame(key, other)),
-      );
+      const successor = keysOf(issuer)?.find((other) => isSame(key, other));
+      successors.set(key, successor);
     }
     return successors.get(key);
   };

@@ -6,10 +6,8 @@ import type { Log } from "../../core/log.ts";
 import type {
   NeededClaims,
   TokenRefusal,
-  TokenStep,
   UnprovenVerdict,
   VerificationNotes,
-  VerificationTrace,
 } from "../../core/request/token-verifier.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { type IssuerOptions, type KnownIssuer, knownIssuers } from "../trusted/trusted-keys.ts";
@@ -51,11 +49,6 @@ const SIGNATURES_MS = 0.2;
 /** Maximum number of remembered forged tokens. */
 const MAX_FORGED = 1_000;
 
-/** The steps of a verification by a key, between `size` and `revocation`. */
-const LOCAL_STEPS: readonly TokenStep[] = ["form", "issuer", "claims", "key", "signature"];
-/** The same of a verification by another server. It needs no key, and its answer holds the claims. */
-const REMOTE_STEPS: readonly TokenStep[] = ["form", "issuer", "key", "signature", "claims"];
-
 const UNKNOWN_ISSUER: TokenRefusal = { step: "issuer", reason: "issuer" };
 const WRONG_SIGNATURE: TokenRefusal = { step: "signature", reason: "signature" };
 
@@ -66,10 +59,6 @@ function keyOf(
 ): VerificationKey | "unknown_key" | "algorithm" | undefined {
   const known = keys.current();
   return known && selectKey(known, kid, algorithm);
-}
-
-function newForged(): LRUCache<string, true> {
-  return new LRUCache({ max: MAX_FORGED });
 }
 
 export interface TokenVerifierOptions extends IssuerOptions {
@@ -97,11 +86,6 @@ export interface TokenVerifierOptions extends IssuerOptions {
   readonly rememberProof?: RememberProof | undefined;
 }
 
-interface LastToken {
-  readonly token: string;
-  readonly verified: VerifiedToken;
-}
-
 const TOO_LARGE: TokenRefusal = { step: "size", reason: "too_large" };
 
 /** Verifies our own tokens and those of trusted issuers, and caches those that are valid. */
@@ -111,13 +95,13 @@ export class TokenVerifier {
   /** Keyed by the SHA-256 of the whole text, so that two tokens that differ in one character share nothing. */
   readonly #verified: LRUCache<string, VerifiedToken>;
   /** The last token of each connection. If the next request carries the same token, it need not be hashed (0.9 µs). */
-  #last = new WeakMap<object, LastToken>();
+  #last = new WeakMap<object, { readonly token: string; readonly verified: VerifiedToken }>();
   readonly #budget: LoopBudget;
   /** Every `typ` that some issuer may use. */
   readonly #types: readonly string[];
   #underWay = new SingleFlight<UnprovenVerdict>();
   /** Tokens refused for their signature. If one is sent again, its signature is not checked again. */
-  #forged = newForged();
+  readonly #forged = new LRUCache<string, true>({ max: MAX_FORGED });
   readonly #remote: RemoteVerification | undefined;
   readonly #revocations: RevocationList;
   /** Undefined if no issuer may bind tokens. */
@@ -127,11 +111,7 @@ export class TokenVerifier {
   /** @throws ConfigError if a file of trusted keys is unusable. */
   constructor(options: TokenVerifierOptions) {
     const { cacheEntries, cacheBytes, clock, log, needed } = options;
-    const {
-      revocations = new RevocationList(),
-      remote: issuers = [],
-      observeCheck: observe,
-    } = options;
+    const { revocations = new RevocationList(), remote = [], observeCheck: observe } = options;
     this.#options = options;
     this.#revocations = revocations;
     this.#verified = new LRUCache({
@@ -143,14 +123,14 @@ export class TokenVerifier {
     const budget = new LoopBudget(clock, SIGNATURES_MS);
     this.#budget = budget;
     this.#types = [...this.#issuers.values()].flatMap(({ types }) => types ?? []);
-    const rules = [...this.#issuers.values(), ...issuers].map(({ proof }) => proof ?? "refuse");
+    const rules = [...this.#issuers.values(), ...remote].map(({ proof }) => proof ?? "refuse");
     if (rules.some((rule) => rule !== "refuse")) {
       const { keys, usedProofs: used, rememberProof: remember } = options;
       const loginBudget = new LoopBudget(clock, SIGNATURES_MS);
       this.proofs = new Proofs({ keys, budget, loginBudget, used, remember, clock });
     }
-    if (issuers.length > 0 && observe !== undefined) {
-      this.#remote = new RemoteVerification({ issuers, needed, clock, observe });
+    if (remote.length > 0 && observe !== undefined) {
+      this.#remote = new RemoteVerification({ issuers: remote, needed, clock, observe });
     }
     // The last token of a connection is used without a lookup, so each must be looked up once more.
     this.#stopListening = revocations.onChange(() => (this.#last = new WeakMap()));
@@ -180,7 +160,6 @@ export class TokenVerifier {
       return last.verified.caller;
     }
     if (token.length > maxBytes) return TOO_LARGE;
-    notes?.trace?.passed.push("size");
     const digest = hash("sha256", token, "base64url");
     const known = this.#verified.get(digest);
     if (notes !== undefined) notes.tokenCache = known === undefined ? "miss" : "hit";
@@ -203,7 +182,7 @@ export class TokenVerifier {
     this.#last = new WeakMap();
     // What was found with the former keys no longer counts.
     this.#underWay = new SingleFlight();
-    this.#forged = newForged();
+    this.#forged.clear();
     this.#options.keysChanged?.();
   }
 
@@ -215,11 +194,10 @@ export class TokenVerifier {
     notes: VerificationNotes | undefined,
   ): UnprovenVerdict {
     const verdict = known.verdict(this.#revocations);
-    const accepted = !("reason" in verdict);
-    if (connection !== undefined && accepted) {
+    if (connection !== undefined && !("reason" in verdict)) {
       this.#last.set(connection, { token, verified: known });
     }
-    if (notes?.trace !== undefined) traceCached(notes.trace, known, accepted);
+    if (notes?.trace !== undefined) notes.trace.remote = known.key === undefined;
     return verdict;
   }
 
@@ -233,7 +211,6 @@ export class TokenVerifier {
     const remote = this.#remote;
     if (this.#forged.has(digest)) {
       if (notes !== undefined) notes.tokenCache = "forged";
-      notes?.trace?.passed.push(...LOCAL_STEPS.slice(0, -1));
       return WRONG_SIGNATURE;
     }
     const read = readToken(token, this.#types);
@@ -248,14 +225,11 @@ export class TokenVerifier {
     if (issuer === undefined && remote?.takes(false) === true) {
       return this.#query(given, remote, false);
     }
-    notes?.trace?.passed.push("form");
     if (issuer === undefined) return UNKNOWN_ISSUER;
-    notes?.trace?.passed.push("issuer");
     const misused = typeFault(read, issuer.types);
     if (misused !== undefined) return { ...misused, expected: issuer };
     const claims = readClaims(read.payload, issuer.name, issuer, clock.now(), needed);
     if (typeof claims === "string") return { step: "claims", reason: claims, expected: issuer };
-    notes?.trace?.passed.push("claims");
     return this.#findKey({ ...given, read, issuer, claims });
   }
 
@@ -299,8 +273,7 @@ export class TokenVerifier {
   }
 
   #prove(unverified: Unverified, key: VerificationKey): UnprovenVerdict {
-    const { token, digest, notes, read, issuer, claims } = unverified;
-    notes?.trace?.passed.push("key");
+    const { token, digest, read, issuer, claims } = unverified;
     if (!isSignedWith(token, key.key, read.algorithm)) {
       this.#forged.set(digest, true);
       return WRONG_SIGNATURE;
@@ -309,21 +282,11 @@ export class TokenVerifier {
     if (this.#options.clock.now() >= claims.acceptedUntil) {
       return { step: "claims", reason: "expired", expected: issuer };
     }
-    notes?.trace?.passed.push("signature");
     return this.#accept(unverified, new VerifiedToken(claims, digest, key));
   }
 
-  #accept({ digest, notes }: NewToken, known: VerifiedToken): UnprovenVerdict {
+  #accept({ digest }: NewToken, known: VerifiedToken): UnprovenVerdict {
     this.#verified.set(digest, known);
-    const verdict = known.verdict(this.#revocations);
-    if (!("reason" in verdict)) notes?.trace?.passed.push("revocation");
-    return verdict;
+    return known.verdict(this.#revocations);
   }
-}
-
-/** Records the steps that a cached token passed when it was verified. */
-function traceCached(trace: VerificationTrace, { key }: VerifiedToken, accepted: boolean): void {
-  trace.remote = key === undefined;
-  trace.passed.push(...(trace.remote ? REMOTE_STEPS : LOCAL_STEPS));
-  if (accepted) trace.passed.push("revocation");
 }

@@ -20,15 +20,8 @@ const REFERENCES: Readonly<Record<string, (values: HeaderValues) => string | und
 const CLAIM = /^claim:(.+)$/;
 const REFERENCE = /\$\{([^{}]*)\}/g;
 
+/** A text, or a reference to the request. */
 type Part = string | ((values: HeaderValues) => string | undefined);
-
-/** A header value with references to the request, parsed once. */
-interface HeaderTemplate {
-  /** @returns undefined if a value that it refers to does not exist: then the header is omitted. */
-  render(values: HeaderValues): string | undefined;
-  /** Whether it has no references. */
-  readonly fixed: boolean;
-}
 
 /** Whether `${word}` refers to a value of the request. */
 export function isRequestReference(word: string): boolean {
@@ -49,22 +42,25 @@ function referenceTo(word: string): Exclude<Part, string> | undefined {
   };
 }
 
+/** Whether a value refers to nothing of the request. */
+export function isFixedValue(text: string): boolean {
+  return partsOf(text).length === 1;
+}
+
 /** Parses a value. References that `isRequestReference` does not know are literal. */
-export function headerTemplate(text: string): HeaderTemplate {
+function partsOf(text: string): readonly Part[] {
   const parts: Part[] = [];
   let end = 0;
   for (const { 0: all, 1: word = "", index } of text.matchAll(REFERENCE)) {
     const reference = referenceTo(word);
     if (reference === undefined) continue;
-    if (index > end) parts.push(text.slice(end, index));
-    parts.push(reference);
+    parts.push(text.slice(end, index), reference);
     end = index + all.length;
   }
-  if (end === 0) return { render: () => text, fixed: true };
-  if (end < text.length) parts.push(text.slice(end));
-  return { render: (values) => joined(parts, values), fixed: false };
+  return [...parts, text.slice(end)];
 }
 
+/** @returns undefined if a value that it refers to does not exist: then the header is omitted. */
 function joined(parts: readonly Part[], values: HeaderValues): string | undefined {
   let text = "";
   for (const part of parts) {
@@ -81,7 +77,7 @@ interface Field {
   readonly name: string;
   /** The name in the form in which some backends compare it: see `foldedName`. */
   readonly folded: string;
-  readonly value: HeaderTemplate;
+  readonly parts: readonly Part[];
 }
 
 /**
@@ -130,7 +126,7 @@ export class HeaderModifier {
   /** Whether the value for this name comes from the configuration alone, and may be a secret. */
   isFixed(name: string): boolean {
     const folded = foldedName(name);
-    return this.#written.some((field) => field.folded === folded && field.value.fixed);
+    return this.#written.some((field) => field.folded === folded && field.parts.length === 1);
   }
 }
 
@@ -138,13 +134,13 @@ function fieldsOf(changes: Readonly<Record<string, string>>): Field[] {
   return Object.entries(changes).map(([name, value]) => ({
     name,
     folded: foldedName(name),
-    value: headerTemplate(value),
+    parts: partsOf(value),
   }));
 }
 
 function write(fields: readonly Field[], values: HeaderValues, into: string[]): void {
-  for (const { name, value } of fields) {
-    const text = value.render(values);
+  for (const { name, parts } of fields) {
+    const text = joined(parts, values);
     if (text !== undefined) into.push(name, text);
   }
 }

@@ -17,15 +17,12 @@ export const IDENTITY_PRESETS = {
   "kube-rbac-proxy": { subject: "X-Remote-User", groups: "X-Remote-Groups" },
 } as const satisfies Record<string, IdentityHeaderNames>;
 
-/** Carries the subject of the client's certificate, whatever the other header names are. */
-const CLIENT_SUBJECT_HEADER = "X-Auth-Client-Subject";
-
-/** Carries the SPIFFE ID of the client's certificate. */
-const CLIENT_SPIFFE_HEADER = "X-Auth-Client-Spiffe-Id";
-/** Carries the DNS names of the client's certificate, separated by commas. */
-const CLIENT_DNS_HEADER = "X-Auth-Client-Dns-Names";
-/** All headers about the client's certificate. */
-export const CLIENT_HEADERS = [CLIENT_SUBJECT_HEADER, CLIENT_SPIFFE_HEADER, CLIENT_DNS_HEADER];
+/** The headers about the client's certificate, whatever the other header names are: the DNS names are separated by commas. */
+export const CLIENT_HEADERS = [
+  "X-Auth-Client-Subject",
+  "X-Auth-Client-Spiffe-Id",
+  "X-Auth-Client-Dns-Names",
+];
 
 /** The most DNS names that a header carries. Of a certificate with more, it is left out: half of them would be another certificate's. */
 const MOST_DNS_NAMES = 32;
@@ -37,13 +34,9 @@ export function headersOfCertificate(certificate: ClientCertificate): readonly s
   let headers = certificateHeaders.get(certificate);
   if (headers === undefined) {
     const { subject, spiffeId, dnsNames } = certificate;
-    headers = [
-      ...(subject === "" ? [] : [CLIENT_SUBJECT_HEADER, fieldValue(subject)]),
-      ...(spiffeId === undefined ? [] : [CLIENT_SPIFFE_HEADER, spiffeId]),
-      ...(dnsNames.length === 0 || dnsNames.length > MOST_DNS_NAMES
-        ? []
-        : [CLIENT_DNS_HEADER, listValue(dnsNames)]),
-    ];
+    const names = dnsNames.length > MOST_DNS_NAMES ? "" : listValue(dnsNames);
+    const values = [fieldValue(subject), spiffeId ?? "", names];
+    headers = CLIENT_HEADERS.flatMap((name, at) => (values[at] ? [name, values[at]] : []));
     certificateHeaders.set(certificate, headers);
   }
   return headers;

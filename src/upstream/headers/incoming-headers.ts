@@ -70,12 +70,11 @@ export function mapAnswerBack(
   permit: Permit,
   hosts: readonly string[],
 ): void {
-  const { location, refresh } = headers;
-  const contentLocation = headers["content-location"];
+  const { refresh } = headers;
   const cookies = headers["set-cookie"];
-  if (typeof location === "string") headers.location = mappedReference(location, permit, hosts);
-  if (typeof contentLocation === "string") {
-    headers["content-location"] = mappedReference(contentLocation, permit, hosts);
+  for (const name of ["location", "content-location"]) {
+    const reference = headers[name];
+    if (typeof reference === "string") headers[name] = mappedReference(reference, permit, hosts);
   }
   if (typeof refresh === "string") headers["refresh"] = mappedRefresh(refresh, permit, hosts);
   // A single field is a string.
@@ -175,8 +174,11 @@ const DROPPED = new Set([
   ...["proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "x-request-id"],
 ]);
 
-/** Fields about a body, which a 103 does not have. */
-const NOT_IN_EARLY_HINTS = new Set(["content-length", "trailer"]);
+/** By status: a 103 has no fields about a body (RFC 8297 §2), a 204 no length (RFC 9110 §8.6). */
+const DROPPED_FROM: Readonly<Record<number, ReadonlySet<string>>> = {
+  103: new Set([...DROPPED, "content-length", "trailer"]),
+  204: new Set([...DROPPED, "content-length"]),
+};
 
 /**
  * Fields that affect routing, authorization, caching or framing. A recipient that merges trailers into the header
@@ -205,7 +207,8 @@ export function clientFields(
   if (route.mapsAnswers === true && origin !== undefined) {
     mapAnswerBack(headers, permit, [backendHost(permit, origin), origin.authority]);
   }
-  const fields = responseHeaders(headers, request.requestId, status);
+  const fields = responseHeaders(headers, status);
+  fields.push("X-Request-Id", request.requestId);
   if (cors !== undefined) addCors(fields, headers, cors);
   if (route.tokenFrom !== undefined || OFTEN_UNSEEN.has(route.auth)) keepPrivate(fields, permit);
   const { responseHeaders: changes } = route;
@@ -227,11 +230,8 @@ function addCors(fields: string[], headers: IncomingHttpHeaders, cors: readonly 
  * @param headers names in lower case.
  * @returns names and values, alternating.
  */
-export function responseHeaders(
-  headers: IncomingHttpHeaders,
-  requestId: string,
-  status: number,
-): string[] {
+export function responseHeaders(headers: IncomingHttpHeaders, status: number): string[] {
+  const dropped = DROPPED_FROM[status] ?? DROPPED;
   const passed: string[] = [];
   const named = connectionOptions(headers.connection);
   const disposition = headers["content-disposition"];
@@ -240,22 +240,7 @@ export function responseHeaders(
     append(passed, "content-disposition", disposition);
   }
   for (const name of Object.keys(headers)) {
-    if (DROPPED.has(name) || named?.has(name)) continue;
-    // A 204 must not have a length (RFC 9110 §8.6).
-    if (status === 204 && name === "content-length") continue;
-    if (disposition !== undefined && name === "content-disposition") continue;
-    append(passed, name, headers[name]);
-  }
-  passed.push("X-Request-Id", requestId);
-  return passed;
-}
-
-/** Creates the fields of a 103 for the client, without those about the connection or the body (RFC 8297 §2). */
-export function earlyHintsHeaders(headers: IncomingHttpHeaders): string[] {
-  const passed: string[] = [];
-  const named = connectionOptions(headers.connection);
-  for (const name of Object.keys(headers)) {
-    if (DROPPED.has(name) || NOT_IN_EARLY_HINTS.has(name) || named?.has(name)) continue;
+    if (dropped.has(name) || named?.has(name) || name === "content-disposition") continue;
     append(passed, name, headers[name]);
   }
   return passed;
@@ -280,14 +265,8 @@ export function responseTrailers(trailers: IncomingHttpHeaders): [string, string
 
 function connectionOptions(value: string | string[] | undefined): ReadonlySet<string> | undefined {
   if (value === undefined || value === "keep-alive" || value === "close") return undefined;
-  return new Set(
-    [value]
-      .flat()
-      .join(",")
-      .toLowerCase()
-      .split(",")
-      .map((option) => option.trim()),
-  );
+  const options = [value].flat().join(",").toLowerCase().split(",");
+  return new Set(options.map((option) => option.trim()));
 }
 
 /** A reason phrase without control characters, which Node refuses to write (RFC 9112 §4). */

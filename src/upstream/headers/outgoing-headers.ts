@@ -28,7 +28,6 @@ import {
   identityHeaders,
 } from "./identity-headers.ts";
 import { addPrefixHeader, repeatsUrl, withoutTokens, withoutTokensInUrl } from "./rewrite.ts";
-import type { Route } from "../../core/route/route.ts";
 import { FORBIDDEN_TRAILERS } from "./incoming-headers.ts";
 import { isSendableValue } from "../http1/response-parser.ts";
 import type { Tracing } from "../../observe/tracing/opentelemetry.ts";
@@ -40,37 +39,16 @@ export function takesTrailers(rawHeaders: readonly string[]): boolean {
   return headerValues(rawHeaders, "te").some((value) => TRAILERS.test(value));
 }
 
-/**
- * Returns a client's trailers without those that would change how its request is interpreted: a backend may merge them
- * into the header section (RFC 9110 §6.5.1).
- *
- * @param fields names and values, alternating: only fields that clients may also send as headers.
- */
-function requestTrailers(
-  fields: readonly string[],
-  { tokenFrom, requestHeaders }: Route,
-): string[] {
-  const kept = keptFields(
-    fields,
-    (name, value) => !FORBIDDEN_TRAILERS.test(name) && isSendableValue(value),
-  );
-  const others = requestHeaders === undefined ? kept : requestHeaders.untouched(kept);
-  return tokenFrom === undefined ? others : withoutTokens(others, tokenFrom);
-}
-
 /** Creates the header section for the backend. Pure. */
-export interface OutgoingHeaders {
-  /** Returns names and values, alternating, without framing. @param retries the number of earlier attempts. */
-  headers(permit: Permit, retries?: number): string[];
-  /** Returns the client's trailers that the backend gets. @throws GateError `underscore_header`. */
-  trailers(permit: Permit, sent: readonly string[]): readonly string[];
-}
+export type OutgoingHeaders = ReturnType<typeof createOutgoingHeaders>;
 
 /** What to do with a header from the client. */
 type Disposition = "pass" | "drop" | "authorization" | "from-proxy" | "connection";
 
 /** This instance in `CDN-Loop`, sent as one more field: a list may span several fields (RFC 9110 §5.3). */
 const INSTANCE = instanceName();
+
+const REPLACED = new Set(TRACE_HEADERS);
 
 /** The settings that hold for all header sections. */
 export interface HeaderSettings {
@@ -90,28 +68,34 @@ export interface HeaderSettings {
   readonly dropsProofs?: boolean | undefined;
 }
 
-/** Creates the function that builds header sections for backends. @param assertions what signs assertions, if they are configured. */
+/**
+ * @param assertions what signs assertions, if they are configured.
+ * @param tracing replaces the trace headers, if it is on.
+ */
 export function createOutgoingHeaders(
   settings: HeaderSettings,
   assertions?: Pick<Assertions, "header" | "for">,
-): OutgoingHeaders {
+  tracing?: Pick<Tracing, "dispatched">,
+) {
   const { identityHeaders: names, underscoreHeaders = "allow" } = settings;
   const dispositions = new Dispositions(settings, assertions?.header);
   /** All requests with a cached token share one identity. */
   const identities = new WeakMap<Identity, readonly string[]>();
-  const forwarded = new ForwardedHeaders();
   return {
-    trailers({ route }, sent) {
+    /** Returns the client's trailers that the backend gets. @throws GateError `underscore_header`. */
+    trailers({ route }: Permit, sent: readonly string[]): readonly string[] {
       if (sent.length === 0) return sent;
-      const passed = applyUnderscorePolicy(sent, underscoreHeaders);
-      return requestTrailers(dispositions.ordinary(passed), route);
+      const kept = dispositions.trailers(applyUnderscorePolicy(sent, underscoreHeaders));
+      const others = route.requestHeaders?.untouched(kept) ?? kept;
+      return route.tokenFrom === undefined ? others : withoutTokens(others, route.tokenFrom);
     },
-    headers(permit, retries = 0) {
+    /** Returns names and values, alternating, without framing. @param retries the number of earlier attempts. */
+    headers(permit: Permit, retries = 0): string[] {
       const { request, route, identity } = permit;
       const passed = dispositions.passed(permit);
       passed.push("X-Request-Id", request.requestId, "CDN-Loop", INSTANCE);
       if (retries > 0) passed.push("X-Retry-Attempt", String(retries));
-      append(passed, forwarded.for(request));
+      append(passed, forwardedHeaders(request));
       if (identity !== undefined) {
         let known = identities.get(identity);
         if (known === undefined) {
@@ -125,9 +109,10 @@ export function createOutgoingHeaders(
       const { clientCertificate } = request.connection;
       if (clientCertificate !== undefined) append(passed, headersOfCertificate(clientCertificate));
       if (route.rewrite?.stripPrefix !== undefined) addPrefixHeader(passed, permit);
-      return route.requestHeaders === undefined
-        ? passed
-        : route.requestHeaders.modify(passed, permit);
+      const fields = route.requestHeaders?.modify(passed, permit) ?? passed;
+      return tracing === undefined
+        ? fields
+        : [...withoutFields(fields, REPLACED), ...tracing.dispatched(permit)];
     },
   };
 }
@@ -193,11 +178,18 @@ class Dispositions {
     }
   }
 
-  /** @returns the trailers that every client may send to the backend. */
-  ordinary(fields: readonly string[]): string[] {
+  /**
+   * @returns the trailers that every client may send: none that would change how its request is interpreted, since a backend
+   * may merge them into the header section (RFC 9110 §6.5.1).
+   */
+  trailers(fields: readonly string[]): string[] {
     return keptFields(
       fields,
-      (name) => this.#of(name) === "pass" && !this.#compared.has(foldedName(name)),
+      (name, value) =>
+        this.#of(name) === "pass" &&
+        !this.#compared.has(foldedName(name)) &&
+        !FORBIDDEN_TRAILERS.test(name) &&
+        isSendableValue(value),
     );
   }
 
@@ -227,27 +219,23 @@ interface CachedHeaders {
   readonly headers: readonly string[];
 }
 
-/**
- * Creates `X-Forwarded-*`, `X-Real-IP` and `Forwarded` (RFC 7239) from the connection, appended to what a trusted
- * proxy sent.
- */
-export class ForwardedHeaders {
-  /** Cached per connection, on which nearly all requests have the same host. */
-  readonly #cached = new WeakMap<object, CachedHeaders>();
+/** By connection, on which nearly all requests have the same host. */
+const cached = new WeakMap<object, CachedHeaders>();
 
-  /** Returns names and values, alternating. */
-  for(request: GateRequest): readonly string[] {
-    const { connection, authority } = request;
-    const { peerTrusted } = connection;
-    const before = peerTrusted ? undefined : this.#cached.get(connection);
-    if (before?.authority === authority) return before.headers;
-    const headers = forwardedHeaders(request);
-    if (!peerTrusted) this.#cached.set(connection, { authority, headers });
-    return headers;
-  }
+/**
+ * Returns `X-Forwarded-*`, `X-Real-IP` and `Forwarded` (RFC 7239) from the connection, appended to what a trusted proxy
+ * sent: names and values, alternating.
+ */
+export function forwardedHeaders(request: GateRequest): readonly string[] {
+  const { connection, authority } = request;
+  const before = connection.peerTrusted ? undefined : cached.get(connection);
+  if (before?.authority === authority) return before.headers;
+  const headers = createForwardedHeaders(request);
+  if (!connection.peerTrusted) cached.set(connection, { authority, headers });
+  return headers;
 }
 
-function forwardedHeaders(request: GateRequest): readonly string[] {
+function createForwardedHeaders(request: GateRequest): readonly string[] {
   const { authority } = request;
   const { peer, peerTrusted, secure } = request.connection;
   const scheme = secure ? "https" : "http";
@@ -272,7 +260,8 @@ function fromProxy(own: readonly string[], { rawHeaders, client }: GateRequest):
     const [name = "", value = ""] = [own[i], own[i + 1]];
     const received = valueOf(rawHeaders, name.toLowerCase());
     if (name === "X-Real-IP") fields.push(name, client);
-    else if (FORWARDED_LISTS.has(name)) fields.push(name, appended(received, value));
+    else if (FORWARDED_LISTS.has(name))
+      fields.push(name, received ? `${received}, ${value}` : value);
     else fields.push(name, received ?? value);
   }
   return fields;
@@ -280,18 +269,10 @@ function fromProxy(own: readonly string[], { rawHeaders, client }: GateRequest):
 
 const FORWARDED_LISTS = new Set(["X-Forwarded-For", "Forwarded"]);
 
-function appended(list: string | undefined, element: string): string {
-  return list === undefined || list === "" ? element : `${list}, ${element}`;
-}
-
-/** Joins all fields of a name into one list (RFC 9110 §5.3). */
+/** Joins all fields of a name into one list (RFC 9110 §5.3). An empty field adds no element (§5.6.1.1). */
 function valueOf(rawHeaders: readonly string[], wanted: string): string | undefined {
-  let found: string | undefined;
-  for (const value of headerValues(rawHeaders, wanted)) {
-    // An empty field adds no element (RFC 9110 §5.6.1.1).
-    if (value !== "" || found === undefined) found = appended(found, value);
-  }
-  return found;
+  const values = headerValues(rawHeaders, wanted);
+  return values.length === 0 ? undefined : values.filter((value) => value !== "").join(", ");
 }
 
 function append(headers: string[], more: readonly string[]): void {
@@ -305,21 +286,4 @@ function withOptions(named: Set<string> | undefined, value: string): Set<string>
   const all = named ?? new Set();
   for (const option of lower.split(",")) all.add(option.trim());
   return all;
-}
-
-const REPLACED = new Set(TRACE_HEADERS);
-
-/** Replaces the trace headers if tracing is on. */
-export function tracedHeaders(
-  outgoing: OutgoingHeaders,
-  tracing: Pick<Tracing, "dispatched"> | undefined,
-): OutgoingHeaders {
-  if (tracing === undefined) return outgoing;
-  return {
-    ...outgoing,
-    headers(permit, retries) {
-      const fields = withoutFields(outgoing.headers(permit, retries), REPLACED);
-      return [...fields, ...tracing.dispatched(permit)];
-    },
-  };
 }

@@ -127,10 +127,7 @@ export function rewritePath(
 }
 
 /** Returns the prefixes of a route, without a slash at the end; empty if there is none. */
-export function prefixesOf(rewrite: Route["rewrite"]): {
-  readonly strip: string;
-  readonly add: string;
-} {
+export function prefixesOf(rewrite: Route["rewrite"]) {
   const { stripPrefix = "", addPrefix = "" } = rewrite ?? {};
   return { strip: stripPrefix.replace(/\/$/, ""), add: addPrefix.replace(/\/$/, "") };
 }

@@ -2,13 +2,14 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { OutgoingResponse } from "../../core/request/http-message.ts";
 import {
   clientFields,
-  earlyHintsHeaders,
   isPassable,
   mayEndWithTrailers,
+  responseHeaders,
   responseTrailers,
 } from "../headers/incoming-headers.ts";
 import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import type { PermittedRequest } from "./dispatch.ts";
+import type { Exchange } from "./exchange.ts";
 import type { Slot } from "../pool/slot.ts";
 import { BackendFault } from "./failures.ts";
 
@@ -24,35 +25,23 @@ const SMALL_ANSWER_BYTES = 4096;
 /** Larger answers count against the client's share of reading time. Smaller ones have arrived completely. */
 const LARGE_ANSWER_BYTES = 16 * 1024;
 
-/** The source of the parts of an answer. */
-interface Source {
-  /** Called when the client has taken what was written, and more may be sent. */
-  goOn(): void;
-}
-
-/** Ends the exchange. */
-interface Owner {
-  /** The rest of an answer cannot be written to the client: Node refuses a field or a trailer. */
-  unwritable(cause: unknown): void;
-}
-
 /** Writes the answer of a backend to the client. */
 export class ClientAnswer implements TurnTask {
   readonly #permitted: PermittedRequest;
   readonly #response: OutgoingResponse;
   readonly #slot: Slot;
-  readonly #owner: Owner;
+  readonly #exchange: Exchange;
   #interim = 0;
   /** The `Content-Length`; -1 without one. */
   #expected = -1;
   /** The last part of the answer, in Latin-1 to preserve every byte. It is sent at the end of the turn. */
   #last: string | undefined;
 
-  constructor(permitted: PermittedRequest, slot: Slot, owner: Owner) {
+  constructor(permitted: PermittedRequest, slot: Slot, exchange: Exchange) {
     this.#permitted = permitted;
     this.#response = permitted.response;
     this.#slot = slot;
-    this.#owner = owner;
+    this.#exchange = exchange;
   }
 
   /**
@@ -98,16 +87,16 @@ export class ClientAnswer implements TurnTask {
 
   /**
    * Writes a part of the body.
-   * @returns whether more may be written at once; otherwise `source.goOn` is called later.
+   * @returns whether more may be written at once; otherwise `Exchange.goOn` is called later.
    */
-  write(chunk: Buffer, source: Source): boolean {
+  write(chunk: Buffer): boolean {
     const { request, transfer, settings } = this.#permitted;
     const { buffered } = settings;
     transfer.bytesOut += chunk.length;
     if (transfer.bytesOut > LARGE_ANSWER_BYTES) this.#slot.charge(request.socket);
     const isLast = transfer.bytesOut === this.#expected;
     if (isLast) this.#writeLast(chunk);
-    const keepsUp = isLast || this.#writePart(chunk, source);
+    const keepsUp = isLast || this.#writePart(chunk);
     if (!keepsUp) this.#slot.readStalled(transfer.bytesOut);
     if (this.#response.writableLength > SMALL_ANSWER_BYTES) buffered.measure(request.socket);
     else if (!isLast) buffered.touch(request.socket);
@@ -115,21 +104,21 @@ export class ClientAnswer implements TurnTask {
   }
 
   /** @returns whether the client keeps up. */
-  #writePart(chunk: Buffer, source: Source): boolean {
+  #writePart(chunk: Buffer): boolean {
     const response = this.#response;
     if (!this.#permitted.settings.buffered.scarce) {
       if (response.write(chunk)) return true;
-      response.once("drain", () => this.#taken(source));
+      response.once("drain", () => this.#taken());
     } else {
       // While memory is scarce, only one part waits for the client.
-      response.write(chunk, () => this.#taken(source));
+      response.write(chunk, () => this.#taken());
     }
     return false;
   }
 
-  #taken(source: Source): void {
+  #taken(): void {
     this.#slot.readResumed();
-    source.goOn();
+    this.#exchange.goOn();
   }
 
   #writeLast(chunk: Buffer): void {
@@ -167,7 +156,7 @@ export class ClientAnswer implements TurnTask {
       }
       this.#response.end();
     } catch (error) {
-      this.#owner.unwritable(error);
+      this.#exchange.unwritable(error);
     }
   }
 
@@ -183,7 +172,7 @@ export class ClientAnswer implements TurnTask {
       if (this.#last !== undefined) response.end(this.#last, "latin1");
       else if (this.#permitted.transfer.bytesOut === 0) response.flushHeaders();
     } catch (error) {
-      this.#owner.unwritable(error);
+      this.#exchange.unwritable(error);
     }
   }
 }
@@ -202,6 +191,6 @@ function passEarlyHints(response: OutgoingResponse, headers: IncomingHttpHeaders
   const { req } = response;
   if (response.destroyed || req.socket.writableNeedDrain || response.headersSent) return;
   if (req.httpVersion === "1.0") return;
-  const fields = earlyHintsHeaders(headers);
+  const fields = responseHeaders(headers, 103);
   if (fields.length > 0) response.writeInformation?.(103, fields);
 }

@@ -210,7 +210,6 @@ export class ClientBody implements TurnTask {
       this.#ready = ready;
       atEndOfTurn(this);
     } else {
-      if (bodyLength < 0 && upstream.speaksHttp2) this.#replay = new ReplayBuffer();
       this.#stream();
       ready();
     }
@@ -222,8 +221,6 @@ export class ClientBody implements TurnTask {
     if (ready === undefined) return;
     if (this.#hasArrived) this.#gather(ready);
     else {
-      // An HTTP/2 backend reports requests that it has not processed, so they can be sent again.
-      this.#replay = new ReplayBuffer();
       this.#stream();
       ready();
     }
@@ -290,7 +287,9 @@ export class ClientBody implements TurnTask {
   }
 
   #stream(): void {
-    const { permit, request } = this.#permitted;
+    const { permit, request, upstream } = this.#permitted;
+    // An HTTP/2 backend reports requests that it has not processed, so they can be sent again.
+    if (permit.request.bodyLength < 0 && upstream.speaksHttp2) this.#replay ??= new ReplayBuffer();
     this.content = new RequestBody(request, permit.route.bodyBytes, this, this.#replay);
   }
 

@@ -48,27 +48,22 @@ export interface RequestControl {
 
 /**
  * Receives the events of one request, in this order. `onResponseError` may come at any point and is then the last.
- * If a handler throws, the request is aborted.
+ * If a handler throws, the request is aborted. It leaves out what it need not know.
  */
 export interface AnswerHandler {
   /** The connection has been chosen. It may not be open yet. */
-  onConnection(connection: Connection): void;
+  onConnection?(connection: Connection): void;
   /** The request is about to be written. @param wasUsed whether the connection has carried requests before. */
   onRequestStart(control: RequestControl, wasUsed: boolean): void;
   /** A part of the body was written. */
-  onBodySent(): void;
+  onBodySent?(): void;
   /** All of the request was written. An answer may begin earlier. */
-  onRequestSent(): void;
+  onRequestSent?(): void;
   /** The first bytes of an answer, interim ones included, have arrived. Called again for further bytes. */
-  onResponseStarted(): void;
+  onResponseStarted?(): void;
   /** @param headers names in lower case. */
-  onResponseStart(
-    control: RequestControl,
-    status: number,
-    headers: IncomingHttpHeaders,
-    statusMessage?: string,
-  ): void;
-  onResponseData(control: RequestControl, chunk: Buffer): void;
-  onResponseEnd(control: RequestControl, trailers: IncomingHttpHeaders | undefined): void;
-  onResponseError(control: RequestControl | null, error: Error): void;
+  onResponseStart(status: number, headers: IncomingHttpHeaders, statusMessage?: string): void;
+  onResponseData(chunk: Buffer): void;
+  onResponseEnd(trailers: IncomingHttpHeaders | undefined): void;
+  onResponseError(error: Error): void;
 }

@@ -74,5 +74,13 @@ export interface ForwardingSettings {
   readonly buffered: BufferedBytes;
   readonly reading: ClientReading;
   readonly clock: Clock;
-  readonly observer: Pick<Observer, "upstreamAnswered" | "upstreamFailed" | "upstreamRetried">;
+  readonly observer: Pick<
+    Observer,
+    | "upstreamAnswered"
+    | "upstreamFailed"
+    | "upstreamRetried"
+    | "requestMirrored"
+    | "webSocketOpened"
+    | "webSocketClosed"
+  >;
 }

@@ -124,12 +124,7 @@ export class Exchange extends SentRequest implements AnswerHandler {
     this.#maybeStale = false;
   }
 
-  onResponseStart(
-    _control: RequestControl,
-    status: number,
-    headers: IncomingHttpHeaders,
-    statusMessage = "",
-  ): void {
+  onResponseStart(status: number, headers: IncomingHttpHeaders, statusMessage = ""): void {
     if (this.#isOver) return;
     if (status < 200) {
       this.#limits.response.start(this);
@@ -149,22 +144,23 @@ export class Exchange extends SentRequest implements AnswerHandler {
     this.#limits.idle.start(this);
   }
 
-  onResponseData(control: RequestControl, chunk: Buffer): void {
+  onResponseData(chunk: Buffer): void {
     // Nothing has moved.
     if (this.#isOver || chunk.length === 0) return;
     this.#limits.idle.start(this);
-    if (this.#answer.write(chunk, this)) return;
-    control.pause();
+    if (this.#answer.write(chunk)) return;
+    this.#control?.pause();
     this.list?.cancel(this);
   }
 
+  /** The client has taken what was written. */
   goOn(): void {
     if (this.#state !== "answering") return;
     this.#limits.idle.start(this);
     this.#control?.resume();
   }
 
-  onResponseEnd(_control: RequestControl, trailers: IncomingHttpHeaders | undefined): void {
+  onResponseEnd(trailers: IncomingHttpHeaders | undefined): void {
     this.list?.cancel(this);
     this.#slot.release();
     if (this.#isOver) return;
@@ -173,7 +169,7 @@ export class Exchange extends SentRequest implements AnswerHandler {
     this.#answer.end(trailers);
   }
 
-  onResponseError(_control: RequestControl | null, error: Error): void {
+  onResponseError(error: Error): void {
     this.list?.cancel(this);
     if (this.#isOver) return;
     const failure = failureOf(error);
@@ -183,6 +179,7 @@ export class Exchange extends SentRequest implements AnswerHandler {
     else this.#retry(where);
   }
 
+  /** The rest of the answer cannot be written to the client: Node refuses a field or a trailer. */
   unwritable(cause: unknown): void {
     if (this.#isOver) return;
     const control = this.#control;

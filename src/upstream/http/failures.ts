@@ -53,6 +53,11 @@ export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error("a handler failed", { cause: thrown });
 }
 
+/** Failures before anything of the request was sent: no connection opens, whatever the request. */
+export const NOT_CONNECTED: ReadonlySet<UpstreamErrorReason> = new Set<UpstreamErrorReason>([
+  ...(["connect_refused", "connect_timeout", "dns", "tls"] as const),
+]);
+
 const BY_CODE: Readonly<Record<string, UpstreamErrorReason>> = {
   ECONNREFUSED: "connect_refused",
   EHOSTUNREACH: "connect_refused",

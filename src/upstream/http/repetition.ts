@@ -1,8 +1,7 @@
 import { errorRow, type GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
-import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import type { RetryCause } from "../../core/route/route.ts";
-import { BackendFault, upstreamReason } from "./failures.ts";
+import { BackendFault, NOT_CONNECTED, upstreamReason } from "./failures.ts";
 import type { Target } from "../pool/target.ts";
 import type { PermittedRequest } from "./dispatch.ts";
 
@@ -11,10 +10,6 @@ export type Where = "same" | "other";
 
 /** The default for a route without `retry`. */
 export const DEFAULT_RETRY = { attempts: 1, on: ["connect", "stale"] as readonly RetryCause[] };
-/** Failures before anything of the request was sent. */
-const UNSENT: ReadonlySet<UpstreamErrorReason> = new Set([
-  ...(["connect_refused", "connect_timeout", "dns", "tls"] satisfies UpstreamErrorReason[]),
-]);
 
 /** Idempotent methods (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set([
@@ -83,7 +78,7 @@ export function whereToRetry(
     if (stale && reason === "reset" && idempotent) return where;
   }
   const again =
-    (!upstream.isAlone && on.includes("connect") && UNSENT.has(reason)) ||
+    (!upstream.isAlone && on.includes("connect") && NOT_CONNECTED.has(reason)) ||
     (!upstream.isAlone && on.includes("stale") && reason === "reset" && idempotent) ||
     (idempotent && on.some((cause) => cause === String(errorRow(failure.code).status)));
   return again && upstream.takeRetry(target) ? "other" : undefined;

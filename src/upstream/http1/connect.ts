@@ -9,10 +9,10 @@ const TCP_KEEP_ALIVE_MS = 60_000;
 /** The destination of the connections of a pool. */
 export interface Route {
   readonly origin: TargetOrigin;
-  /** The protocols to offer to the backend in TLS (ALPN). */
-  readonly protocols: readonly ("h2" | "http/1.1")[];
   /** What the connections can carry. */
   readonly speaks: "h2" | "http/1.1";
+  /** Whether TLS offers the other protocol, too (ALPN). */
+  readonly offersBoth: boolean;
   /** The time limit for a connection, including TLS, in milliseconds. */
   readonly connectMs: number;
   /** The TLS session of an earlier connection, to be resumed. */
@@ -33,12 +33,14 @@ export function connectTo(
 ): Socket {
   const { origin, connectMs, speaks } = route;
   const { hostname: host, port, socketPath: path, protocol, lookup } = origin;
-  const resolving = lookup === undefined ? {} : { lookup };
-  const where = path === undefined ? { host, port, ...resolving } : { path };
-  const reading = onread === undefined ? {} : { onread };
-  const options = { ...where, ...reading, noDelay: true, keepAlive: true };
-  const timed = { ...options, keepAliveInitialDelay: TCP_KEEP_ALIVE_MS };
-  const socket = protocol === "https:" ? secured(route, timed) : connectTcp(timed);
+  const options = {
+    ...(path === undefined ? { host, port, lookup } : { path }),
+    onread,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+  };
+  const socket = protocol === "https:" ? secured(route, options) : connectTcp(options);
   const timer = setTimeout(() => {
     socket.destroy(new BackendFault("connect_timeout"));
   }, connectMs);
@@ -54,11 +56,11 @@ export function connectTo(
 }
 
 function secured(route: Route, options: object): Socket {
-  const { origin, session, protocols } = route;
+  const { origin, session, speaks, offersBoth } = route;
   return connectTls({
     ...options,
     ...tlsOptionsOf(origin),
-    ...(session === undefined ? {} : { session }),
-    ALPNProtocols: [...protocols],
+    session,
+    ALPNProtocols: offersBoth ? ["h2", "http/1.1"] : [speaks],
   }).on("session", (made) => (route.session = made));
 }

@@ -11,19 +11,13 @@ import { atEndOfTurn, type TurnTask } from "../../lib/async/end-of-turn.ts";
 import { countGarbage } from "../http/scavenger.ts";
 import { RequestBody } from "../http/client-body.ts";
 import { connectTo, type Route } from "./connect.ts";
+import type { Http1Pool } from "./http1-pool.ts";
 import { headersOf } from "../headers/incoming-headers.ts";
-import { BodyWriter, requestHead, ResponseParser } from "./response-parser.ts";
+import { BodyWriter, READ_BUFFER, requestHead, ResponseParser } from "./response-parser.ts";
 import { asError, BackendFault } from "../http/failures.ts";
 
 /** The maximum size of a response header section, in bytes. */
 const MAX_HEADER_BYTES = 64 * 1024;
-
-/** The pool that a connection belongs to. */
-interface Owner {
-  unwritten(assignment: Assignment, error: Error, wasUsed: boolean): void;
-  released(connection: Http1Connection, hint: string): void;
-  left(connection: Http1Connection): void;
-}
 
 /**
  * One connection to a backend, which carries one request at a time. Unsolicited bytes close it: otherwise they
@@ -31,7 +25,7 @@ interface Owner {
  */
 export class Http1Connection extends TimeoutEntry implements Connection, TurnTask {
   readonly socket: Socket;
-  readonly #owner: Owner;
+  readonly #pool: Http1Pool;
   readonly #parser: ResponseParser;
   #current: Assignment | undefined;
   #connected = false;
@@ -43,13 +37,13 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
   /** What the backend announced in `Keep-Alive`. */
   #hint = "";
 
-  constructor(route: Route, owner: Owner) {
+  constructor(route: Route, pool: Http1Pool) {
     super();
-    this.#owner = owner;
+    this.#pool = pool;
     this.#parser = new ResponseParser(this, MAX_HEADER_BYTES);
     const onread = {
-      buffer: () => this.#parser.nextBuffer(),
-      callback: (bytes: number, into: Uint8Array) => this.#read(bytes, into),
+      buffer: READ_BUFFER,
+      callback: (bytes: number) => this.#read(bytes),
     };
     this.socket = connectTo(route, onread, () => this.#onConnect())
       .on("error", (error) => this.fail(error))
@@ -61,7 +55,7 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
   dispatch(request: BackendRequest, handler: AnswerHandler): void {
     this.list?.cancel(this);
     this.#current = new Assignment(request, handler, this);
-    handler.onConnection(this);
+    handler.onConnection?.(this);
     // Until the end of the turn, bytes that arrived before the request are read: they cannot be the response to it.
     if (this.#connected) atEndOfTurn(this);
   }
@@ -76,13 +70,13 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
     this.#closed = true;
     const current = this.#detach();
     this.list?.cancel(this);
-    this.#owner.left(this);
+    this.#pool.left(this);
     this.socket.destroy();
     // The parser may be running.
     setImmediate(() => this.#parser.close());
     if (current === undefined) return;
-    if (current.isWritten) current.handler.onResponseError(current, error);
-    else this.#owner.unwritten(current, error, this.#used);
+    if (current.isWritten) current.handler.onResponseError(error);
+    else this.#pool.unwritten(current, error, this.#used);
   }
 
   /** Ends an idle connection. */
@@ -132,10 +126,10 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
     if (body instanceof RequestBody) {
       socket.write(head, "latin1");
       this.#sender = new BodyWriter(socket, body, chunked, {
-        onBodySent: () => handler.onBodySent(),
+        onBodySent: () => handler.onBodySent?.(),
         onRequestSent: () => {
           this.#sender = undefined;
-          handler.onRequestSent();
+          handler.onRequestSent?.();
         },
         onBodyError: (error) => this.fail(error),
       });
@@ -146,19 +140,19 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
       socket.write(head, "latin1");
       socket.write(body);
       socket.uncork();
-      handler.onBodySent();
+      handler.onBodySent?.();
     } else socket.write(head, "latin1");
-    handler.onRequestSent();
+    handler.onRequestSent?.();
   }
 
   /** @returns whether more may be read. */
-  #read(bytes: number, into: Uint8Array): boolean {
+  #read(bytes: number): boolean {
     if (this.#closed) return false;
     try {
       const current = this.#current;
       if (current?.isWritten !== true) throw new BackendFault("unexpected_bytes");
-      current.handler.onResponseStarted();
-      this.#parser.read(bytes, into);
+      current.handler.onResponseStarted?.();
+      this.#parser.read(bytes);
       countGarbage(bytes);
     } catch (error) {
       this.fail(asError(error));
@@ -192,13 +186,13 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
       const hint = headers["keep-alive"];
       this.#hint = typeof hint === "string" ? hint : "";
     }
-    current.handler.onResponseStart(current, status, headers, statusMessage);
+    current.handler.onResponseStart(status, headers, statusMessage);
     return current.request.method === "HEAD";
   }
 
   /** The part of the body in one read. */
   onBody(content: Buffer): void {
-    if (this.#current !== undefined) this.#current.handler.onResponseData(this.#current, content);
+    this.#current?.handler.onResponseData(content);
   }
 
   /** The end of a response that is not interim. @param trailers names and values, alternating; undefined if there are none. */
@@ -208,9 +202,9 @@ export class Http1Connection extends TimeoutEntry implements Connection, TurnTas
     const current = this.#detach();
     if (this.#closed || current === undefined) return;
     if (this.#paused) this.resume();
-    if (reusable) this.#owner.released(this, this.#hint);
+    if (reusable) this.#pool.released(this, this.#hint);
     else this.close();
-    current.handler.onResponseEnd(current, trailers && headersOf(trailers));
+    current.handler.onResponseEnd(trailers && headersOf(trailers));
   }
 
   #detach(): Assignment | undefined {

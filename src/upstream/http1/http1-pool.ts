@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../../lib/clock.ts";
+import { systemClock } from "../../lib/clock.ts";
 import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import { rememberedByName } from "../../lib/text/by-name.ts";
 import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
@@ -16,28 +16,19 @@ const LONGEST_MS = 600_000;
 /** The keep-alive connections to one target. Each request in flight has its own; the upstream limits their number. */
 export class Http1Pool implements ConnectionPool {
   readonly #route: Route;
-  readonly #clock: Clock;
   /** A stack: the most recently used connection is used next, so that surplus connections time out. */
   readonly #idle: Http1Connection[] = [];
   readonly #open = new Set<Http1Connection>();
   /** By idle time, in milliseconds. */
   readonly #limits = new Map<number, TimeoutList>();
-  /** Receives the requests of connections whose backend selects HTTP/2. */
-  readonly #fallback: Pick<ConnectionPool, "dispatch"> | undefined;
+  readonly #fallback: ConnectionPool["dispatch"] | undefined;
   #closed: PromiseWithResolvers<void> | undefined;
 
   /** @param fallback receives the requests of connections whose backend selects HTTP/2, which is then offered, too. */
-  constructor(
-    origin: TargetOrigin,
-    connectMs: number,
-    clock: Clock = systemClock,
-    fallback?: Pick<ConnectionPool, "dispatch">,
-  ) {
-    const speaks = "http/1.1";
-    const protocols = fallback === undefined ? ([speaks] as const) : (["h2", speaks] as const);
-    this.#route = { origin, connectMs, protocols, speaks, session: undefined };
+  constructor(origin: TargetOrigin, connectMs: number, fallback?: ConnectionPool["dispatch"]) {
+    const offersBoth = fallback !== undefined;
+    this.#route = { origin, connectMs, offersBoth, speaks: "http/1.1", session: undefined };
     this.#fallback = fallback;
-    this.#clock = clock;
   }
 
   dispatch(request: BackendRequest, handler: AnswerHandler): void {
@@ -50,9 +41,9 @@ export class Http1Pool implements ConnectionPool {
    */
   unwritten({ request, handler }: Assignment, error: Error, wasUsed: boolean): void {
     const isHttp2 = error instanceof BackendFault && error.kind === "chose_http2";
-    if (isHttp2) this.#fallback?.dispatch(request, handler);
+    if (isHttp2) this.#fallback?.(request, handler);
     else if (wasUsed) this.dispatch(request, handler);
-    else handler.onResponseError(null, error);
+    else handler.onResponseError(error);
   }
 
   close(): Promise<void> {
@@ -73,7 +64,7 @@ export class Http1Pool implements ConnectionPool {
     const ms = idleMs(hint);
     if (ms <= 0 || this.#closed !== undefined) return connection.close();
     let limit = this.#limits.get(ms);
-    if (limit === undefined) this.#limits.set(ms, (limit = new TimeoutList(ms, this.#clock)));
+    if (limit === undefined) this.#limits.set(ms, (limit = new TimeoutList(ms, systemClock)));
     this.#idle.push(connection);
     limit.start(connection);
   }

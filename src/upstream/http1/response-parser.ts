@@ -148,29 +148,21 @@ type NodeParserClass = (new () => NodeParser) & Constants;
 /** If this is returned, Node skips the body: for a response to HEAD, or after an interim response. */
 const WITHOUT_BODY = 1;
 
-/** Reads of at least this size, in bytes, belong to a large body, whose next reads have a buffer of their own. */
-const LARGE_BYTES = 32 * 1024;
-
-/** All connections of a thread read small messages into this buffer: each read is parsed and copied before the next one. */
-const SHARED = Buffer.allocUnsafeSlow(64 * 1024);
-
 /**
- * Maximum size of a read of a large body, in bytes. With 64 KiB, client and backend are woken twice as often, at 1.3 times the CPU
- * time of a download. From 128 KiB on (`MALLOC_MMAP_THRESHOLD_` of the image), each buffer is mapped anew, at three times the CPU time.
+ * Each connection of a thread reads into this buffer: each read is parsed, and what Node's parser keeps of it copied, before the
+ * next one. With 64 KiB, client and backend are woken twice as often, at 1.3 times the CPU time of a download. From 128 KiB on
+ * (`MALLOC_MMAP_THRESHOLD_` of the image), each copy is mapped anew, at three times the CPU time.
  */
-const LARGE_READ_BYTES = 124 * 1024;
+export const READ_BUFFER = Buffer.allocUnsafeSlow(124 * 1024);
 
 /**
  * Reads the responses on one connection with Node's own parser, llhttp, as strictly as `node:http` does: ambiguous framing
- * is an error. While a large body arrives, it has its own buffers, which are passed on without a copy.
+ * is an error.
  */
 export class ResponseParser {
   readonly #parser: NodeParser;
   readonly #events: ResponseEvents;
-  #buffer = SHARED;
-  #isLarge = false;
-  #isRetained = false;
-  /** The parts of the body in this read: views of the buffer. */
+  /** The parts of the body in this read: copies, which Node's parser makes. */
   #parts: Buffer[] = [];
   /** Fields that arrived before the head was complete, or trailers. */
   #fields: string[] = [];
@@ -193,26 +185,13 @@ export class ResponseParser {
     };
   }
 
-  /** The buffer for the next read. */
-  nextBuffer(): Buffer {
-    if (!this.#isLarge) this.#buffer = SHARED;
-    else if (this.#isRetained || this.#buffer === SHARED) {
-      this.#buffer = Buffer.allocUnsafeSlow(LARGE_READ_BYTES);
-    }
-    this.#isRetained = false;
-    return this.#buffer;
-  }
-
   /**
-   * Parses what has arrived.
+   * Parses what has arrived at the beginning of `READ_BUFFER`.
    *
-   * @throws Error with the code of llhttp, or what the events throw; TypeError if Node has not read into the buffer that
-   * `nextBuffer` returned last.
+   * @throws Error with the code of llhttp, or what the events throw.
    */
-  read(bytes: number, into: Uint8Array): void {
-    if (into !== this.#buffer) throw new TypeError("the read went into another buffer");
-    this.#isLarge = bytes >= LARGE_BYTES;
-    const parsed = this.#parser.execute(this.#buffer.subarray(0, bytes));
+  read(bytes: number): void {
+    const parsed = this.#parser.execute(READ_BUFFER.subarray(0, bytes));
     if (parsed instanceof Error) throw parsed;
     this.#passBody();
   }
@@ -254,21 +233,12 @@ export class ResponseParser {
     const [first] = parts;
     if (first === undefined) return;
     this.#parts = [];
-    this.#events.onBody(parts.length === 1 ? this.#retained(first) : Buffer.concat(parts));
-  }
-
-  /** Returns a part of this read that stays valid afterwards: a copy, or the part itself if it fills half of its buffer. */
-  #retained(part: Buffer): Buffer {
-    if (this.#buffer === SHARED || 2 * part.length < this.#buffer.length) return Buffer.from(part);
-    this.#isRetained = true;
-    return part;
+    this.#events.onBody(parts.length === 1 ? first : Buffer.concat(parts));
   }
 
   #onEnd(): void {
     if (this.#interim) return;
     this.#passBody();
-    // The next message may be small.
-    this.#isLarge = false;
     this.#events.onEnd(this.#fields.length === 0 ? undefined : this.#taken());
   }
 
@@ -279,9 +249,27 @@ export class ResponseParser {
   }
 }
 
-/** Whether Node's parser has the interface that this file expects. `serve` does not start on a Node without it. */
+/**
+ * Whether Node's parser has the interface that this file expects, and copies what it passes on of a body. `serve` does not start
+ * on a Node without it.
+ */
 export function hasNodeParser(): boolean {
-  return NODE_PARSER !== undefined;
+  if (NODE_PARSER === undefined) return false;
+  let body: Buffer | undefined;
+  const events = {
+    onBegin: () => undefined,
+    onHead: () => false,
+    onBody: (part: Buffer) => {
+      body = part;
+    },
+    onEnd: () => undefined,
+  };
+  const parser = new ResponseParser(events, 1024);
+  const bytes = READ_BUFFER.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody", "latin1");
+  parser.read(bytes);
+  parser.close();
+  READ_BUFFER.fill(0, 0, bytes);
+  return body?.toString() === "body";
 }
 
 /** `node:http` does not export its parser, but each connection of a server has one. */

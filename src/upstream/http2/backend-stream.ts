@@ -1,5 +1,5 @@
-import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from "node:http2";
-import type { IncomingHttpHeaders as AnswerHeaders } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
+import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
 import type {
   AnswerHandler,
   BackendRequest,
@@ -11,7 +11,7 @@ import { headersOf } from "../headers/incoming-headers.ts";
 import { RequestBody } from "../http/client-body.ts";
 import { BodyWriter, isSendableTarget, isSendableValue } from "../http1/response-parser.ts";
 import { resetStream, sendTrailers } from "../../lib/http/http2-ends.ts";
-import { nodeHttp2 } from "../../lib/http/node-http2.ts";
+import { nodeHttp2 } from "../../lib/http/node-http.ts";
 import {
   collectBeforeSession,
   handlesOf,
@@ -20,6 +20,7 @@ import {
 import { asError, BackendFault } from "../http/failures.ts";
 import { pushTo, replacePush } from "../../lib/node-internals/node-sockets.ts";
 import { lowerCase } from "../../lib/text/by-name.ts";
+import type { BackendSession } from "./http2-pool.ts";
 
 /**
  * Returns the header section of a request: names and values, alternating. Node sends the pseudo-header fields of
@@ -42,28 +43,11 @@ function requestFields(request: BackendRequest, scheme: string): string[] {
   return fields;
 }
 
-interface ResponseHead {
-  readonly status: number;
-  readonly headers: AnswerHeaders;
-}
-
 /** The maximum size of a header or trailer section, in bytes. Node announces it to the backend, but does not enforce it. */
 export const MAX_HEADER_BYTES = 64 * 1024;
 
-/**
- * Separates the status from the fields. Node has checked the pseudo-header fields, and refuses fields about a connection.
- *
- * @param raw names and values, alternating. The status comes first, as the only pseudo-header field (RFC 9113 §8.3.2).
- * @throws BackendFault for an invalid status, or too many bytes.
- */
-function responseHead(raw: readonly string[]): ResponseHead {
-  const status = raw[0] === ":status" ? Number(raw[1]) : 0;
-  if (status < 100 || status === 101) throw new BackendFault("invalid_http2", "invalid status");
-  return { status, headers: limitedFields(raw, 2) };
-}
-
 /** Returns the fields by name. @param from index of the first one. @throws BackendFault if they are too large. */
-function limitedFields(raw: readonly string[], from = 0): AnswerHeaders {
+function limitedFields(raw: readonly string[], from = 0): IncomingHttpHeaders {
   let bytes = 0;
   for (const text of raw) bytes += text.length;
   if (bytes > MAX_HEADER_BYTES)
@@ -71,41 +55,13 @@ function limitedFields(raw: readonly string[], from = 0): AnswerHeaders {
   return headersOf(raw, from);
 }
 
-/** Receives the events of a stream. An exception that it throws aborts the request. */
-interface StreamListener {
-  /** Whether it ignores further events. */
-  readonly isOver: boolean;
-  /** Node queues a part of the answer, or null at its end. */
-  added(stream: ClientHttp2Stream, part: Buffer | null): void;
-  onHead(flags: number, raw: readonly string[]): void;
-  onTrailers(raw: readonly string[]): void;
-  onData(part: Buffer): void;
-  onEnd(): void;
-  /** The stream has closed, which may happen before its end. */
-  onClose(): void;
-  abort(error: Error): void;
-}
-
-/** The listener of a stream. All streams share the functions below, since closures for each would take time and memory. */
+/** The request on a stream. All streams share the listeners below, since closures for each would take time and memory. */
 const LISTENER: unique symbol = Symbol("listener");
 
 declare module "node:http2" {
   interface ClientHttp2Stream {
-    [LISTENER]?: StreamListener;
+    [LISTENER]?: BackendStream;
   }
-}
-
-/** Passes all events of a stream to a listener, except the parts of its response. */
-function listenTo(stream: ClientHttp2Stream, listener: StreamListener): void {
-  stream[LISTENER] = listener;
-  replacePush(stream, pushCounted);
-  stream.on("headers", onHead).on("response", onHead).on("trailers", onTrailers);
-  stream.on("end", onEnd).on("error", onClose).on("close", onClose);
-}
-
-/** Passes on the parts of the response as they arrive. */
-function readFrom(stream: ClientHttp2Stream): void {
-  stream.on("data", onData);
 }
 
 /** Replaces `push` of a stream. */
@@ -127,8 +83,9 @@ const onTrailers = guarded((listener, _headers: unknown, _flags: number, raw: st
 const onData = guarded((listener, part: Buffer) => listener.onData(part));
 const onEnd = guarded((listener) => listener.onEnd());
 
+/** An exception aborts the request. */
 function guarded<Details extends unknown[]>(
-  act: (listener: StreamListener, ...details: Details) => void,
+  act: (listener: BackendStream, ...details: Details) => void,
 ) {
   return function (this: ClientHttp2Stream, ...details: Details): void {
     const listener = this[LISTENER];
@@ -153,48 +110,30 @@ const MAX_PARTS = 4_096;
 /** How long a backend that has responded may read the rest of a body that was already passed to the connection, in milliseconds. */
 const AFTER_ANSWER_MS = 1_000;
 
-/** The connection of a stream. */
-interface Owner {
-  readonly scheme: string;
-  /** Whether it has carried requests before. */
-  readonly wasUsed: boolean;
-  /** A request is sent. */
-  begun(): void;
-  /** A part of a response has arrived. */
-  heard(): void;
-  /** The stream has ended, and another may open. */
-  ended(stream: BackendStream): void;
-  /** Why a stream was closed. @param id of the stream. @param code of its RST_STREAM. @param answered whether its answer had begun. */
-  faultOf(id: number, code: number, answered: boolean): Error;
-}
-
 /** One request on a stream of a shared connection. */
 export class BackendStream implements Connection, RequestControl {
   readonly socket = undefined;
   readonly #request: BackendRequest;
   readonly #handler: AnswerHandler;
-  readonly #owner: Owner;
+  readonly #owner: BackendSession;
   #stream: ClientHttp2Stream | undefined;
   /** Undefined once the response is complete. */
   #handles: Http2Handles | undefined;
   #sender: BodyWriter | undefined;
   #sent = false;
   #answered = false;
-  #over = false;
+  /** Whether it ignores further events. */
+  isOver = false;
   #trailers: IncomingHttpHeaders | undefined;
   /** Parts of the response that wait for the client. */
   #waiting = 0;
   /** Whether the stream was closed before the backend completed its response; undefined until its end has arrived. */
   #isCut: boolean | undefined;
 
-  constructor(request: BackendRequest, handler: AnswerHandler, owner: Owner) {
+  constructor(request: BackendRequest, handler: AnswerHandler, owner: BackendSession) {
     this.#request = request;
     this.#handler = handler;
     this.#owner = owner;
-  }
-
-  get isOver(): boolean {
-    return this.#over;
   }
 
   get writableNeedDrain(): boolean {
@@ -209,9 +148,9 @@ export class BackendStream implements Connection, RequestControl {
   /** Sends the request. Reports a failure to its handler. */
   open(session: ClientHttp2Session): void {
     try {
-      this.#handler.onConnection(this);
+      this.#handler.onConnection?.(this);
       this.#handler.onRequestStart(this, this.#owner.wasUsed);
-      if (this.#over) return;
+      if (this.isOver) return;
       this.#owner.begun();
       this.#send(session);
     } catch (error) {
@@ -230,12 +169,15 @@ export class BackendStream implements Connection, RequestControl {
     // The first stream of a session has no handle yet.
     if (stream.pending) stream.once("ready", () => (this.#handles = handlesOf(stream)));
     else this.#handles = handlesOf(stream);
-    listenTo(stream, this);
+    stream[LISTENER] = this;
+    replacePush(stream, pushCounted);
+    stream.on("headers", onHead).on("response", onHead).on("trailers", onTrailers);
+    stream.on("end", onEnd).on("error", onClose).on("close", onClose);
     if (streams) this.#sendParts(stream, body);
     else {
       if (body instanceof Buffer) {
         stream.end(body);
-        this.#handler.onBodySent();
+        this.#handler.onBodySent?.();
       }
       this.#onSent();
     }
@@ -243,7 +185,7 @@ export class BackendStream implements Connection, RequestControl {
 
   #sendParts(stream: ClientHttp2Stream, body: RequestBody): void {
     this.#sender = new BodyWriter(stream, body, false, {
-      onBodySent: () => this.#handler.onBodySent(),
+      onBodySent: () => this.#handler.onBodySent?.(),
       onRequestSent: () => {
         stream.end();
         this.#onSent();
@@ -255,7 +197,7 @@ export class BackendStream implements Connection, RequestControl {
 
   /** Refused trailers end the request, so that the backend does not consider it complete. */
   #sendTrailers(stream: ClientHttp2Stream): void {
-    if (this.#over) return;
+    if (this.isOver) return;
     try {
       sendTrailers(stream, headersOf(this.#request.trailers?.() ?? []));
     } catch (error) {
@@ -266,7 +208,7 @@ export class BackendStream implements Connection, RequestControl {
   #onSent(): void {
     this.#sent = true;
     this.#sender = undefined;
-    this.#handler.onRequestSent();
+    this.#handler.onRequestSent?.();
   }
 
   /**
@@ -283,16 +225,19 @@ export class BackendStream implements Connection, RequestControl {
   onHead(flags: number, raw: readonly string[]): void {
     // The header section was too large.
     if (this.#stream?.closed === true && this.#stream.rstCode !== 0) return this.onClose();
-    const { status, headers } = responseHead(raw);
+    // Node has checked that the status comes first, and that there is no field about a connection (RFC 9113 §8.3.2).
+    const status = raw[0] === ":status" ? Number(raw[1]) : 0;
+    if (status < 100 || status === 101) throw new BackendFault("invalid_http2", "invalid status");
+    const headers = limitedFields(raw, 2);
     this.#owner.heard();
-    if (!this.#answered) this.#handler.onResponseStarted();
+    if (!this.#answered) this.#handler.onResponseStarted?.();
     this.#answered = true;
-    this.#handler.onResponseStart(this, status, headers);
-    if (status < 200 || this.#over) return;
+    this.#handler.onResponseStart(status, headers);
+    if (status < 200 || this.isOver) return;
     if ((flags & nodeHttp2().constants.NGHTTP2_FLAG_END_STREAM) !== 0) {
       this.#stream?.resume();
       this.onEnd();
-    } else if (this.#stream !== undefined) readFrom(this.#stream);
+    } else this.#stream?.on("data", onData);
   }
 
   onTrailers(raw: readonly string[]): void {
@@ -303,7 +248,7 @@ export class BackendStream implements Connection, RequestControl {
     this.#waiting -= 1;
     this.#owner.heard();
     countGarbage(chunk.length);
-    this.#handler.onResponseData(this, chunk);
+    this.#handler.onResponseData(chunk);
   }
 
   onEnd(): void {
@@ -311,7 +256,7 @@ export class BackendStream implements Connection, RequestControl {
     this.#handles = undefined;
     this.#endRequest();
     this.#leave();
-    this.#handler.onResponseEnd(this, this.#trailers);
+    this.#handler.onResponseEnd(this.#trailers);
   }
 
   /** A backend that responds before it has read the body may never read the rest. */
@@ -324,17 +269,18 @@ export class BackendStream implements Connection, RequestControl {
     }
   }
 
+  /** The stream has closed, which may happen before its end. */
   onClose(): void {
     if (this.#handles !== undefined) collectBeforeSession(this.#handles);
     this.#handles = undefined;
-    if (this.#over) return;
+    if (this.isOver) return;
     const { id = 0, rstCode = 0 } = this.#stream ?? {};
     this.#fail(this.#owner.faultOf(id, rstCode, this.#answered));
   }
 
   /** Ends the request, and notifies the backend. */
   abort(error: Error): void {
-    if (this.#over) return;
+    if (this.isOver) return;
     this.#reset(nodeHttp2().constants.NGHTTP2_CANCEL);
     this.#fail(error);
   }
@@ -345,11 +291,11 @@ export class BackendStream implements Connection, RequestControl {
 
   #fail(error: Error): void {
     this.#leave();
-    this.#handler.onResponseError(this, error);
+    this.#handler.onResponseError(error);
   }
 
   #leave(): void {
-    this.#over = true;
+    this.isOver = true;
     this.#sender?.stop();
     this.#sender = undefined;
     this.#owner.ended(this);

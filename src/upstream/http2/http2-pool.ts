@@ -1,7 +1,7 @@
 import type { ClientHttp2Session, ClientSessionOptions, Settings } from "node:http2";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import { type Clock, systemClock } from "../../lib/clock.ts";
+import { systemClock } from "../../lib/clock.ts";
 import { TimeoutEntry, TimeoutList } from "../../lib/async/timeout-list.ts";
 import type { AnswerHandler, BackendRequest, ConnectionPool } from "../http/connection.ts";
 import { connectTo, type Route } from "../http1/connect.ts";
@@ -10,7 +10,7 @@ import { BackendFault } from "../http/failures.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import { BackendStream, MAX_HEADER_BYTES } from "./backend-stream.ts";
 import { destroySession } from "../../lib/http/http2-ends.ts";
-import { nodeHttp2 } from "../../lib/http/node-http2.ts";
+import { nodeHttp2 } from "../../lib/http/node-http.ts";
 
 /** Milliseconds. */
 export interface PingTimes {
@@ -27,59 +27,8 @@ export interface PingTimes {
 
 const DEFAULT_TIMES: PingTimes = { quiet: 10_000, answer: 5_000, again: 330_000 };
 
-type Silences = Readonly<Record<keyof PingTimes, TimeoutList>>;
-
-/** Tracks the silence of all connections of a pool. */
-function trackSilences(clock: Clock, times: PingTimes = DEFAULT_TIMES): Silences {
-  return {
-    quiet: new TimeoutList(times.quiet, clock),
-    answer: new TimeoutList(times.answer, clock),
-    again: new TimeoutList(times.again, clock),
-  };
-}
-
-/** Checks by PING whether a connection that is silent while requests wait still works. */
-class Liveness extends TimeoutEntry {
-  readonly #silences: Silences;
-  readonly #ping: (answered: () => void) => void;
-  readonly #dead: () => void;
-
-  /** @param ping sends a PING. @param dead called if no acknowledgement arrives in time. */
-  constructor(silences: Silences, ping: (answered: () => void) => void, dead: () => void) {
-    super();
-    this.#silences = silences;
-    this.#ping = ping;
-    this.#dead = dead;
-  }
-
-  /** A request was sent. */
-  sent(): void {
-    const { quiet, again } = this.#silences;
-    if (this.list === undefined || this.list === again) quiet.start(this);
-  }
-
-  /** A part of a response has arrived. */
-  heard(): void {
-    this.#silences.quiet.start(this);
-  }
-
-  /** No request is in flight. */
-  rest(): void {
-    this.list?.cancel(this);
-  }
-
-  override onTimeout(limit: TimeoutList): void {
-    const { answer, again } = this.#silences;
-    if (limit === answer) {
-      this.#dead();
-      return;
-    }
-    answer.start(this);
-    this.#ping(() => {
-      if (this.list === answer) again.start(this);
-    });
-  }
-}
+/** The silences of connections with requests, and `idle`, that of those without. */
+type Silences = Readonly<Record<keyof PingTimes | "idle", TimeoutList>>;
 
 /** Maximum number of fields in a header section. Several may refer to one long field, so their number bounds the memory. */
 const MAX_FIELDS = 500;
@@ -114,11 +63,11 @@ const MOST = 1_000;
 const WITHIN_MS = 10_000;
 
 /** Counts a backend's frames that belong to no request: SETTINGS and PING. @returns a function that counts one, and reports whether there are too many. */
-function countControlFrames(clock: Clock): () => boolean {
+function countControlFrames(): () => boolean {
   let count = 0;
   let since = -Infinity;
   return () => {
-    const now = clock.monotonic();
+    const now = systemClock.monotonic();
     if (now - since > WITHIN_MS) {
       since = now;
       count = 0;
@@ -128,30 +77,23 @@ function countControlFrames(clock: Clock): () => boolean {
   };
 }
 
-/** The pool to which a connection belongs. */
-interface Owner {
-  /** More requests can be sent. */
-  hasRoom(session: BackendSession): void;
-  /** No request is in flight. */
-  idle(session: BackendSession): void;
-  /** The connection accepts no more requests. @param error why it did not open; undefined if it was open. */
-  left(session: BackendSession, error: Error | undefined): void;
-}
-
 /** RST_STREAM codes with which the backend reports a fault of ours, or Node a fault of the backend (RFC 9113 §7). */
 const BLAMES = new Set([0x1, 0x3, 0x4, 0x5, 0x6, 0x9, 0xb]);
 
 /** Streams have odd numbers below 2^31, each used once (RFC 9113 §5.1.1). */
 const MAX_REQUESTS = 2 ** 29;
 
-/** One HTTP/2 connection, which carries as many requests at a time as the backend allows. */
-class BackendSession extends TimeoutEntry {
+/**
+ * One HTTP/2 connection, which carries as many requests at a time as the backend allows. If it is silent while requests wait,
+ * a PING checks whether it still works.
+ */
+export class BackendSession extends TimeoutEntry {
   readonly scheme: string;
-  readonly #owner: Owner;
+  readonly #pool: Http2Pool;
+  readonly #silences: Silences;
   readonly #socket: Socket;
   readonly #streams = new Set<BackendStream>();
-  readonly #liveness: Liveness;
-  readonly #hasTooMany: () => boolean;
+  readonly #hasTooMany = countControlFrames();
   #session: ClientHttp2Session | undefined;
   #state: "connecting" | "open" | "leaving" | "closed" = "connecting";
   /** Why the connection broke, once it has. */
@@ -162,15 +104,10 @@ class BackendSession extends TimeoutEntry {
   /** The last stream that the backend has processed or will process. */
   #lastProcessed = Infinity;
 
-  constructor(route: Route, owner: Owner, silences: Silences, clock: Clock) {
+  constructor(route: Route, pool: Http2Pool, silences: Silences) {
     super();
-    this.#owner = owner;
-    this.#liveness = new Liveness(
-      silences,
-      (answered) => void this.#session?.ping(answered),
-      () => this.fail(new BackendFault("stream_reset")),
-    );
-    this.#hasTooMany = countControlFrames(clock);
+    this.#pool = pool;
+    this.#silences = silences;
     this.scheme = route.origin.protocol === "https:" ? "https" : "http";
     const timer = setTimeout(() => {
       if (this.#state === "connecting") this.fail(new BackendFault("connect_timeout"));
@@ -195,35 +132,40 @@ class BackendSession extends TimeoutEntry {
   /** Sends a request. Must only be called if there is room. */
   send(request: BackendRequest, handler: AnswerHandler): void {
     if (this.#session === undefined) throw new TypeError("the connection is not open");
-    this.list?.cancel(this);
     const stream = new BackendStream(request, handler, this);
     this.#streams.add(stream);
-    this.#liveness.sent();
+    const { quiet, answer } = this.#silences;
+    if (this.list !== quiet && this.list !== answer) quiet.start(this);
     stream.open(this.#session);
     if (this.#requests >= MAX_REQUESTS) this.leave();
   }
 
+  /** Whether it has carried requests before. */
   get wasUsed(): boolean {
     return this.#requests > 0;
   }
 
+  /** A request is sent. */
   begun(): void {
     this.#requests += 1;
   }
 
+  /** A part of a response has arrived. */
   heard(): void {
-    this.#liveness.heard();
+    this.#silences.quiet.start(this);
   }
 
+  /** A stream has ended, and another may open. */
   ended(stream: BackendStream): void {
     if (!this.#streams.delete(stream)) return;
-    if (this.#state === "open") this.#owner.hasRoom(this);
+    if (this.#state === "open") this.#pool.hasRoom(this);
     if (this.#streams.size > 0) return;
-    this.#liveness.rest();
-    if (this.#state === "open") this.#owner.idle(this);
+    this.list?.cancel(this);
+    if (this.#state === "open") this.#pool.idle(this);
     else if (this.#state === "leaving") this.#close();
   }
 
+  /** Why a stream was closed. @param id of the stream. @param code of its RST_STREAM. @param answered whether its answer had begun. */
   faultOf(id: number, code: number, answered: boolean): Error {
     const { constants } = nodeHttp2();
     if (!answered && id > this.#lastProcessed) return new BackendFault("unprocessed");
@@ -239,13 +181,18 @@ class BackendSession extends TimeoutEntry {
     if (this.#state === "connecting") return this.fail(new BackendFault("stream_reset"));
     if (this.#state !== "open") return;
     this.#state = "leaving";
-    this.#owner.left(this, undefined);
+    this.#pool.left(this, undefined);
     if (this.#streams.size === 0) this.#close();
   }
 
-  /** Called when it was idle for too long. */
-  override onTimeout(): void {
-    this.leave();
+  override onTimeout(limit: TimeoutList): void {
+    const { idle, answer, again } = this.#silences;
+    if (limit === idle) return this.leave();
+    if (limit === answer) return this.fail(new BackendFault("stream_reset"));
+    answer.start(this);
+    this.#session?.ping(() => {
+      if (this.list === answer) again.start(this);
+    });
   }
 
   /** Ends the connection and all requests on it. */
@@ -254,15 +201,14 @@ class BackendSession extends TimeoutEntry {
     const before = this.#state;
     this.#fault = error;
     this.#close();
-    if (before === "connecting") this.#owner.left(this, error);
-    else if (before === "open") this.#owner.left(this, undefined);
+    if (before === "connecting") this.#pool.left(this, error);
+    else if (before === "open") this.#pool.left(this, undefined);
   }
 
   /** Node ends the streams that are still open. */
   #close(): void {
     this.#state = "closed";
     this.list?.cancel(this);
-    this.#liveness.rest();
     destroySession(this.#session, this.#socket);
   }
 
@@ -300,7 +246,7 @@ class BackendSession extends TimeoutEntry {
         return this.fail(new BackendFault("invalid_http2", "no stream is allowed"));
       this.#state = "open";
     }
-    if (this.room > 0) this.#owner.hasRoom(this);
+    if (this.room > 0) this.#pool.hasRoom(this);
   }
 }
 
@@ -315,45 +261,40 @@ interface Waiting {
   readonly handler: AnswerHandler;
 }
 
-interface Http2PoolOptions {
-  /** The time limit for a connection, in milliseconds. */
-  readonly connectMs: number;
-  readonly clock?: Clock;
-  readonly pings?: PingTimes | undefined;
-  /** Receives the requests of connections whose backend selects HTTP/1.1, which is then offered, too. */
-  readonly fallback?: Pick<ConnectionPool, "dispatch">;
-}
-
 /**
  * The HTTP/2 connections to one target. A request goes to the oldest connection with room for another stream; if
  * there is none, it waits for a new connection. The upstream limits the number of requests.
  */
 export class Http2Pool implements ConnectionPool {
   readonly #route: Route;
-  readonly #clock: Clock;
   readonly #silences: Silences;
-  readonly #idle: TimeoutList;
   readonly #sessions: BackendSession[] = [];
-  /** Receives the requests of connections whose backend does not select HTTP/2. */
-  readonly #fallback: Pick<ConnectionPool, "dispatch"> | undefined;
+  readonly #fallback: ConnectionPool["dispatch"] | undefined;
   /** Oldest first. */
   #waiting: Waiting[] = [];
   /** Whether a connection has ever been open. */
   hasOpened = false;
   #closed: PromiseWithResolvers<void> | undefined;
 
+  /**
+   * @param connectMs the time limit for a connection.
+   * @param fallback receives the requests of connections whose backend selects HTTP/1.1, which is then offered, too.
+   */
   constructor(
     origin: TargetOrigin,
-    { connectMs, clock = systemClock, pings, fallback }: Http2PoolOptions,
+    connectMs: number,
+    fallback?: ConnectionPool["dispatch"],
+    { quiet, answer, again } = DEFAULT_TIMES,
   ) {
-    this.#clock = clock;
-    this.#silences = trackSilences(clock, pings);
-    const speaks = "h2";
-    const protocols =
-      fallback === undefined ? ([speaks] as const) : ([speaks, "http/1.1"] as const);
-    this.#route = { origin, connectMs, protocols, speaks, session: undefined };
+    const offersBoth = fallback !== undefined;
+    this.#route = { origin, connectMs, offersBoth, speaks: "h2", session: undefined };
     this.#fallback = fallback;
-    this.#idle = new TimeoutList(IDLE_MS, clock);
+    this.#silences = {
+      quiet: new TimeoutList(quiet, systemClock),
+      answer: new TimeoutList(answer, systemClock),
+      again: new TimeoutList(again, systemClock),
+      idle: new TimeoutList(IDLE_MS, systemClock),
+    };
   }
 
   dispatch(request: BackendRequest, handler: AnswerHandler): void {
@@ -376,9 +317,10 @@ export class Http2Pool implements ConnectionPool {
 
   #connect(): void {
     if (this.#sessions.some(({ isConnecting }) => isConnecting)) return;
-    this.#sessions.push(new BackendSession(this.#route, this, this.#silences, this.#clock));
+    this.#sessions.push(new BackendSession(this.#route, this, this.#silences));
   }
 
+  /** A connection can carry more requests. */
   hasRoom(session: BackendSession): void {
     this.hasOpened = true;
     while (session.room > 0) {
@@ -389,11 +331,13 @@ export class Http2Pool implements ConnectionPool {
     if (this.#waiting.length > 0) this.#connect();
   }
 
+  /** A connection has no request in flight. */
   idle(session: BackendSession): void {
-    if (this.#closed === undefined) this.#idle.start(session);
+    if (this.#closed === undefined) this.#silences.idle.start(session);
     else session.leave();
   }
 
+  /** A connection accepts no more requests. @param error why it did not open; undefined if it was open. */
   left(session: BackendSession, error: Error | undefined): void {
     const index = this.#sessions.indexOf(session);
     if (index !== -1) this.#sessions.splice(index, 1);
@@ -402,8 +346,8 @@ export class Http2Pool implements ConnectionPool {
     else if (this.#waiting.length > 0) this.#connect();
     const fallback = error instanceof BackendFault && error.kind === "no_http2" && this.#fallback;
     callEach(waiting, ({ request, handler }) => {
-      if (fallback) fallback.dispatch(request, handler);
-      else handler.onResponseError(null, error ?? new BackendFault("stream_reset"));
+      if (fallback) fallback(request, handler);
+      else handler.onResponseError(error ?? new BackendFault("stream_reset"));
     });
     this.#settle();
   }

@@ -1,14 +1,15 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { AnswerHandler, ConnectionPool, RequestControl } from "../http/connection.ts";
+import type {
+  AnswerHandler,
+  BackendRequest,
+  ConnectionPool,
+  RequestControl,
+} from "../http/connection.ts";
 
 /** A request that Sallyport itself sends to a backend. */
-export interface BackendQuery {
-  readonly method: "GET" | "POST";
-  readonly path: string;
-  /** Names and values, alternating, including `Host`. */
-  readonly headers: string[];
+export type BackendQuery = Pick<BackendRequest, "method" | "path" | "headers"> & {
   readonly body?: Buffer;
-}
+};
 
 export interface ShortAnswer {
   readonly status: number;
@@ -42,7 +43,7 @@ export async function sendQuery(
   );
   const { body = null } = query;
   pool.dispatch({ ...query, body, acceptsTrailers: true }, handler);
-  return handler.answer;
+  return handler.answer.promise;
 }
 
 /** Sends it over a new connection, which it closes afterwards. */
@@ -62,7 +63,7 @@ export async function sendQueryOnce(
 /** Reads a response up to a maximum size. */
 class Reader implements AnswerHandler {
   readonly #maxBytes: number;
-  readonly #answer = Promise.withResolvers<ShortAnswer>();
+  readonly answer = Promise.withResolvers<ShortAnswer>();
   readonly #parts: Buffer[] = [];
   #bytes = 0;
   #control: RequestControl | undefined;
@@ -74,18 +75,12 @@ class Reader implements AnswerHandler {
     this.#maxBytes = maxBytes;
   }
 
-  get answer(): Promise<ShortAnswer> {
-    return this.#answer.promise;
-  }
-
   /** Ends the request without a response. */
   end(error: Error): void {
     this.#ended = error;
-    this.#answer.reject(error);
+    this.answer.reject(error);
     this.#control?.abort(error);
   }
-
-  onConnection(): void {}
 
   onRequestStart(control: RequestControl): void {
     this.#control = control;
@@ -93,39 +88,35 @@ class Reader implements AnswerHandler {
     if (this.#ended !== undefined) control.abort(this.#ended);
   }
 
-  onBodySent(): void {}
-  onRequestSent(): void {}
-  onResponseStarted(): void {}
-
-  onResponseStart(control: RequestControl, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     this.#status = status;
     this.#headers = headers;
-    this.#endIfEnough(control);
+    this.#endIfEnough();
   }
 
-  onResponseData(control: RequestControl, chunk: Buffer): void {
+  onResponseData(chunk: Buffer): void {
     this.#parts.push(chunk);
     this.#bytes += chunk.length;
-    this.#endIfEnough(control);
+    this.#endIfEnough();
   }
 
-  #endIfEnough(control: RequestControl): void {
+  #endIfEnough(): void {
     if (this.#bytes < this.#maxBytes) return;
     this.#settle({});
-    control.abort(new Error("enough"));
+    this.#control?.abort(new Error("enough"));
   }
 
-  onResponseEnd(_control: RequestControl, trailers: IncomingHttpHeaders = {}): void {
+  onResponseEnd(trailers: IncomingHttpHeaders = {}): void {
     this.#settle(trailers);
   }
 
-  onResponseError(_control: RequestControl | null, error: Error): void {
-    this.#answer.reject(error);
+  onResponseError(error: Error): void {
+    this.answer.reject(error);
   }
 
   #settle(trailers: IncomingHttpHeaders): void {
     const body = Buffer.concat(this.#parts).subarray(0, this.#maxBytes);
-    this.#answer.resolve({ status: this.#status, headers: this.#headers, trailers, body });
+    this.answer.resolve({ status: this.#status, headers: this.#headers, trailers, body });
   }
 }

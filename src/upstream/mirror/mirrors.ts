@@ -1,4 +1,3 @@
-import type { Observer } from "../../core/observer.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Mirror, MirrorResult } from "../../core/route/route.ts";
 import { TimeoutEntry, TimeoutList } from "../../lib/async/timeout-list.ts";
@@ -15,7 +14,7 @@ const MAX_ANSWER_BYTES = 1024 * 1024;
 
 /** The copy of a request for another upstream. Its response is read, to reuse the connection, and discarded. */
 class MirroredRequest extends SentRequest implements AnswerHandler {
-  readonly #settings: Pick<ForwardingSettings, "outgoing" | "clock" | "observer">;
+  readonly #settings: ForwardingSettings;
   readonly #upstream: Upstream;
   readonly target: Target;
   readonly sentAt: number;
@@ -29,7 +28,7 @@ class MirroredRequest extends SentRequest implements AnswerHandler {
 
   /** @param target has a slot for this request, which `done` releases. */
   constructor(
-    settings: Pick<ForwardingSettings, "outgoing" | "clock" | "observer">,
+    settings: ForwardingSettings,
     upstream: Upstream,
     target: Target,
     done: (result: MirrorResult) => void,
@@ -53,8 +52,6 @@ class MirroredRequest extends SentRequest implements AnswerHandler {
     }
   }
 
-  onConnection(): void {}
-
   onRequestStart(control: RequestControl, wasUsed: boolean): void {
     this.#control = control;
     this.#maybeStale = wasUsed;
@@ -65,15 +62,11 @@ class MirroredRequest extends SentRequest implements AnswerHandler {
     this.#maybeStale = false;
   }
 
-  onRequestSent(): void {
-    // The time limit of the response began with the request.
-  }
-
   onResponseStarted(): void {
     this.#maybeStale = false;
   }
 
-  onResponseStart(_control: RequestControl, status: number): void {
+  onResponseStart(status: number): void {
     if (status < 200) return;
     const { clock, observer } = this.#settings;
     this.target.answeredAt = clock.monotonic();
@@ -82,18 +75,18 @@ class MirroredRequest extends SentRequest implements AnswerHandler {
     observer.upstreamAnswered(this.#upstream.name, status, seconds);
   }
 
-  onResponseData(control: RequestControl, chunk: Buffer): void {
+  onResponseData(chunk: Buffer): void {
     this.#answerBytes += chunk.length;
     if (this.#answerBytes <= MAX_ANSWER_BYTES) return;
     this.#end("answered");
-    control.abort(new BackendFault("client_gone"));
+    this.#control?.abort(new BackendFault("client_gone"));
   }
 
   onResponseEnd(): void {
     this.#end("answered");
   }
 
-  onResponseError(_control: RequestControl | null, error: Error): void {
+  onResponseError(error: Error): void {
     this.#fail(error);
   }
 
@@ -204,17 +197,11 @@ const MIRRORED = "\0mirrored";
 export class Mirrors {
   readonly #upstreams: ReadonlyMap<string, Upstream>;
   readonly #settings: ForwardingSettings;
-  readonly #observer: Pick<Observer, "requestMirrored">;
   readonly #bodies: TimeoutList;
 
-  constructor(
-    upstreams: ReadonlyMap<string, Upstream>,
-    settings: ForwardingSettings,
-    observer: Pick<Observer, "requestMirrored">,
-  ) {
+  constructor(upstreams: ReadonlyMap<string, Upstream>, settings: ForwardingSettings) {
     this.#upstreams = upstreams;
     this.#settings = settings;
-    this.#observer = observer;
     this.#bodies = new TimeoutList(BODY_MS, settings.clock);
   }
 
@@ -222,10 +209,9 @@ export class Mirrors {
   copyOf(permit: Permit, mirror: Mirror): BodyCopy | undefined {
     const upstream = this.#upstreams.get(mirror.upstream);
     if (upstream === undefined || Math.random() * 100 >= mirror.percent) return undefined;
-    const dropped = (why: MirrorResult): void =>
-      this.#observer.requestMirrored(mirror.upstream, why);
-    const copy = new BodyCopy(mirror.bodyBytes, this.#settings.buffered, {
-      dropped,
+    const { buffered, observer } = this.#settings;
+    const copy = new BodyCopy(mirror.bodyBytes, buffered, {
+      dropped: (why) => observer.requestMirrored(mirror.upstream, why),
       // The request itself goes first.
       copied: (body, reserved) =>
         void setImmediate(() => this.#send(upstream, permit, body, reserved)),
@@ -240,7 +226,7 @@ export class Mirrors {
     const done = (result: MirrorResult): void => {
       if (target !== undefined) upstream.release(target, requester);
       this.#settings.buffered.free(reserved);
-      this.#observer.requestMirrored(upstream.name, result);
+      this.#settings.observer.requestMirrored(upstream.name, result);
     };
     if (target === undefined) done("no_connection");
     else new MirroredRequest(this.#settings, upstream, target, done).send(permit, body);

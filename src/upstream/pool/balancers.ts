@@ -36,11 +36,8 @@ function loadOf(target: Target, weightOf: WeightOf): number {
   return (target.inFlight + 1) / weightOf(target);
 }
 
-/** Targets take turns. */
-const roundRobin: BalancerKind = (weightOf) => (candidates) => inTurn(candidates, weightOf);
-
-/** nginx's smooth weighted round robin: weights 5, 1, 1 give a a b a c a a. */
-function inTurn(candidates: readonly Target[], weightOf: WeightOf): Target | undefined {
+/** Targets take turns: nginx's smooth weighted round robin, where weights 5, 1, 1 give a a b a c a a. */
+const roundRobin: BalancerKind = (weightOf) => (candidates) => {
   let total = 0;
   for (const target of candidates) {
     const weight = weightOf(target);
@@ -50,7 +47,7 @@ function inTurn(candidates: readonly Target[], weightOf: WeightOf): Target | und
   const chosen = best(candidates, ({ credit }) => credit);
   if (chosen !== undefined) chosen.credit -= total;
   return chosen;
-}
+};
 
 /** The target with the fewest requests. */
 const leastRequests: BalancerKind = (weightOf) => (candidates) =>

@@ -5,7 +5,8 @@ import type { UpstreamOptions } from "./upstreams.ts";
 interface Waiter<Slot> {
   /** Counts from 1, in order of arrival. */
   readonly arrival: number;
-  readonly grant: (slot: Slot) => void;
+  /** @param slot undefined if the client has left. */
+  readonly grant: (slot?: Slot) => void;
   readonly refuse: (error: GateError) => void;
 }
 
@@ -92,18 +93,15 @@ export class FairQueue<Slot> {
       connection.off("close", onGone);
       clearTimeout(timer);
     };
-    const onGone = (): void => {
-      leave();
-      resolve(undefined);
-    };
     const refuse = (error: GateError): void => {
       leave();
       reject(error);
     };
-    const grant = (slot: Slot): void => {
+    const grant = (slot?: Slot): void => {
       leave();
       resolve(slot);
     };
+    const onGone = (): void => grant();
     const timer = setTimeout(() => refuse(busy("upstream_queue_timeout")), this.#limits.timeout);
     connection.once("close", onGone);
     this.#arrivals += 1;

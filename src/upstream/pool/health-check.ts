@@ -19,6 +19,7 @@ type Probe = Exclude<Configuration["admin"], string>["probes"][number];
 const TIMEOUT_MS = 10_000;
 /** Maximum bytes of the backend's text to show: a kubelet stores 10 KiB, people read less. */
 const PROBED_BYTES = 4 * 1024;
+const AGENT = ["User-Agent", "sallyport-probe"];
 /** Statuses without a body, or even a length (RFC 9110 §8.6): shown as a plain success. */
 const BODILESS = [204, 205, 304];
 
@@ -74,7 +75,7 @@ async function ask(
 }
 
 function probeQuery({ authority }: TargetOrigin, path: string): BackendQuery {
-  const headers = ["Host", authority, "User-Agent", "sallyport-probe", "Accept", "*/*"];
+  const headers = ["Host", authority, ...AGENT, "Accept", "*/*"];
   return { method: "GET", path, headers };
 }
 
@@ -118,10 +119,8 @@ async function firstOf(origins: readonly TargetOrigin[]): Promise<string> {
 
 function stateOf({ hostname, port, socketPath, lookup }: TargetOrigin): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
-  const socket =
-    socketPath === undefined
-      ? connect({ host: hostname, port, ...(lookup === undefined ? {} : { lookup }) })
-      : connect({ path: socketPath });
+  const place = socketPath === undefined ? { host: hostname, port, lookup } : { path: socketPath };
+  const socket = connect(place);
   const timer = setTimeout(resolve, CONNECT_MS, "no connection in time");
   socket.once("connect", () => resolve("ok"));
   socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? "failed"));
@@ -146,14 +145,7 @@ function healthQuery({ authority }: TargetOrigin, service: string): BackendQuery
   const name = Buffer.from(service);
   const message =
     name.length === 0 ? name : Buffer.concat([Buffer.from([SERVICE_FIELD, name.length]), name]);
-  const headers = [
-    "Host",
-    authority,
-    "User-Agent",
-    "sallyport-probe",
-    "Content-Type",
-    "application/grpc",
-  ];
+  const headers = ["Host", authority, ...AGENT, "Content-Type", "application/grpc"];
   const path = "/grpc.health.v1.Health/Check";
   return { method: "POST", path, headers, body: grpcFrame(message) };
 }

@@ -5,9 +5,6 @@ import type { TargetOrigin } from "./target-origin.ts";
 import type { UpstreamOptions } from "./upstreams.ts";
 import { BackendFault } from "../http/failures.ts";
 
-/** Creates the HTTP/1.1 pool. @param fallback receives the requests of connections whose backend has selected HTTP/2. */
-type OpenHttp1 = (fallback: Pick<ConnectionPool, "dispatch">) => ConnectionPool;
-
 /** How often a request may move to the other protocol: with a backend that alternates, it would otherwise move forever. */
 const MAX_TURNS = 3;
 
@@ -17,30 +14,24 @@ const MAX_TURNS = 3;
  * connection, so none is sent twice.
  */
 class AlpnPool implements ConnectionPool {
-  readonly #openHttp1: () => ConnectionPool;
-  readonly #openHttp2: () => Http2Pool;
+  readonly #origin: TargetOrigin;
+  readonly #connectMs: number;
   readonly #turns = new WeakMap<AnswerHandler, number>();
   /** Earlier pools with requests in flight. */
   readonly #leaving = new Set<Promise<void>>();
   #pool: ConnectionPool;
 
-  constructor(origin: TargetOrigin, connectMs: number, openHttp1: OpenHttp1) {
-    this.#openHttp1 = () => {
-      const pool = openHttp1({
-        dispatch: (request, handler) => this.#turn(pool, "http2", request, handler),
-      });
-      return pool;
-    };
-    this.#openHttp2 = () => {
-      const pool = new Http2Pool(origin, {
-        connectMs,
-        fallback: {
-          dispatch: (request, handler) => this.#turn(pool, "http1", request, handler),
-        },
-      });
-      return pool;
-    };
-    this.#pool = this.#openHttp2();
+  constructor(origin: TargetOrigin, connectMs: number) {
+    this.#origin = origin;
+    this.#connectMs = connectMs;
+    this.#pool = this.#open(Http2Pool);
+  }
+
+  #open(kind: typeof Http1Pool | typeof Http2Pool): ConnectionPool {
+    const pool: ConnectionPool = new kind(this.#origin, this.#connectMs, (request, handler) =>
+      this.#turn(pool, request, handler),
+    );
+    return pool;
   }
 
   /** The protocol that the backend selected; undefined before a connection is open. */
@@ -62,20 +53,15 @@ class AlpnPool implements ConnectionPool {
   }
 
   /** Sends this request and all following ones over the other protocol. @param from the pool whose backend has selected it. */
-  #turn(
-    from: ConnectionPool,
-    protocol: "http1" | "http2",
-    request: BackendRequest,
-    handler: AnswerHandler,
-  ): void {
+  #turn(from: ConnectionPool, request: BackendRequest, handler: AnswerHandler): void {
     if (this.#pool === from) {
-      this.#pool = protocol === "http1" ? this.#openHttp1() : this.#openHttp2();
+      this.#pool = this.#open(from instanceof Http2Pool ? Http1Pool : Http2Pool);
       const closed = from.close().finally(() => this.#leaving.delete(closed));
       this.#leaving.add(closed);
     }
     const turns = (this.#turns.get(handler) ?? 0) + 1;
     this.#turns.set(handler, turns);
-    if (turns > MAX_TURNS) handler.onResponseError(null, new BackendFault("no_http2"));
+    if (turns > MAX_TURNS) handler.onResponseError(new BackendFault("no_http2"));
     else this.#pool.dispatch(request, handler);
   }
 }
@@ -86,9 +72,6 @@ export function openPool(
   protocol: UpstreamOptions["protocol"],
   connectMs: number,
 ): ConnectionPool {
-  const openHttp1 = (fallback?: Parameters<OpenHttp1>[0]): ConnectionPool =>
-    new Http1Pool(origin, connectMs, undefined, fallback);
-  if (protocol === "http1") return openHttp1();
-  if (protocol === "auto") return new AlpnPool(origin, connectMs, openHttp1);
-  return new Http2Pool(origin, { connectMs });
+  if (protocol === "auto") return new AlpnPool(origin, connectMs);
+  return new (protocol === "http1" ? Http1Pool : Http2Pool)(origin, connectMs);
 }

@@ -3,6 +3,7 @@ import type { Closing } from "./fair-queue.ts";
 import type { BufferHolder } from "../../core/request/transfer.ts";
 import { GateError } from "../../core/request/errors.ts";
 import type { OutgoingResponse } from "../../core/request/http-message.ts";
+import type { ClientBody } from "../http/client-body.ts";
 import type { Connection } from "../http/connection.ts";
 import type { ForwardingSettings, PermittedRequest } from "../http/dispatch.ts";
 import { isIdempotent } from "../http/repetition.ts";
@@ -51,7 +52,10 @@ export class ReadingPace {
 /** A request that holds a slot and can be preempted. */
 export type SlotHolder = Requester & Pick<Slot, "preempt">;
 
-/** The requests that hold a slot and are stalled by their own clients. */
+/**
+ * The requests that hold a slot and are stalled by their own clients. If none could be preempted, clients that read or send a
+ * few bytes a second would hold all connections to a backend (slowhttptest -X, -B).
+ */
 export class StalledRequests {
   /** The slots of each requester, without those of preempted requests. */
   readonly #inFlight: InFlightCounts;
@@ -65,12 +69,12 @@ export class StalledRequests {
   }
 
   /** A request is stalled, and preemptible from `slowAt` (monotonic milliseconds). Replaces an earlier time. */
-  stalled(holder: SlotHolder, slowAt: number): void {
+  add(holder: SlotHolder, slowAt: number): void {
     this.#stalled.delete(holder);
     this.#stalled.set(holder, slowAt);
   }
 
-  resumed(holder: SlotHolder): void {
+  remove(holder: SlotHolder): void {
     this.#stalled.delete(holder);
   }
 
@@ -118,16 +122,6 @@ type SlotRequest = Pick<PermittedRequest, "permit" | "upstream" | "transfer"> & 
   readonly response: Pick<OutgoingResponse, "headersSent" | "destroy">;
 };
 
-/** The body of the request that holds a slot. */
-interface SlotBody {
-  /** The bytes that wait for the backend. */
-  readonly bufferedBytes: number;
-  /** The bytes that are stored to be sent again. */
-  readonly replayBytes: number;
-  /** Ends the request to the backend with this error if the body is a stream. @returns whether it is. */
-  fail(error: GateError): boolean;
-}
-
 /**
  * The lease of a slot at a target by one request: taken if there is room, or waited for, and released as soon as the
  * backend is done. While its own client stalls the request, another client may preempt it.
@@ -140,7 +134,7 @@ export class Slot implements Requester, BufferHolder {
   /** The connection that carries the request, set just before it is sent. */
   connection: Connection | undefined;
   /** Undefined for a request without a body. */
-  body: SlotBody | undefined;
+  body: ClientBody | undefined;
   readonly #request: SlotRequest;
   /** What the client stalls: the response until it reads, the request until it sends. */
   #unread = false;
@@ -184,7 +178,7 @@ export class Slot implements Requester, BufferHolder {
     const { target } = this;
     if (target === undefined) return;
     const { upstream, settings } = this.#request;
-    if (this.#unread || this.#unsent) upstream.resumed(this);
+    if (this.#unread || this.#unsent) upstream.stalled.remove(this);
     upstream.release(target, this);
     this.target = undefined;
     if (this.#charged === undefined) return;
@@ -225,7 +219,7 @@ export class Slot implements Requester, BufferHolder {
     this.#unread = false;
     this.#pace?.goesOn(this.#now);
     if (this.#unsent) this.#stall(this.#now + SENDS_WITHIN_MS);
-    else this.#request.upstream.resumed(this);
+    else this.#request.upstream.stalled.remove(this);
   }
 
   /** The backend is waiting for more of the body: called when that begins, and after every 16 KiB. */
@@ -237,7 +231,7 @@ export class Slot implements Requester, BufferHolder {
   /** The backend has all of the body, or as much as it accepts. */
   sendResumed(): void {
     this.#unsent = false;
-    if (!this.#unread) this.#request.upstream.resumed(this);
+    if (!this.#unread) this.#request.upstream.stalled.remove(this);
   }
 
   /** Aborts the request, which releases its slot a moment later. */
@@ -255,6 +249,6 @@ export class Slot implements Requester, BufferHolder {
 
   /** A request without a slot does not block others. */
   #stall(slowAt: number): void {
-    if (this.target !== undefined) this.#request.upstream.stalled(this, slowAt);
+    if (this.target !== undefined) this.#request.upstream.stalled.add(this, slowAt);
   }
 }

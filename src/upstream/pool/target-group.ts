@@ -6,14 +6,11 @@ import type { Target } from "./target.ts";
 import { TargetList } from "./target-list.ts";
 import type { HealthOptions, UpstreamEvents, UpstreamOptions } from "./upstreams.ts";
 import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
+import { NOT_CONNECTED } from "../http/failures.ts";
 
 /** A target is left out, or used again. @param why the result of its checks or requests. */
 type TargetChanged = (target: Target, available: boolean, why: string) => void;
 
-/** No connection: the target is gone, whatever the request. A time-out or a reset may be due to one request only. */
-const GONE: ReadonlySet<UpstreamErrorReason> = new Set([
-  ...(["connect_refused", "connect_timeout", "dns", "tls"] satisfies UpstreamErrorReason[]),
-]);
 /** Repeated ejections last longer, up to this many times `for`. */
 const LONGEST_FACTOR = 10;
 
@@ -57,7 +54,8 @@ export class TargetStates {
     // Neither says anything about the target.
     if (reason === "aborted" || reason === "resource_exhausted") return;
     const silent = target.answeredAt < sentAt;
-    if (silent && GONE.has(reason)) this.#eject(target, reason);
+    // A time-out or a reset may be due to one request only.
+    if (silent && NOT_CONNECTED.has(reason)) this.#eject(target, reason);
     else this.#count(target, reason);
   }
 

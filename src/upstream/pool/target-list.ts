@@ -1,7 +1,7 @@
 import { isIP, type LookupFunction } from "node:net";
 import { lookupFor, WatchedName } from "../resolve/lookup.ts";
-import { createTarget, type Target } from "./target.ts";
-import { addressOf, originAt, originOf, type TargetOrigin } from "./target-origin.ts";
+import { Target } from "./target.ts";
+import { addressOf, originOf, type TargetOrigin } from "./target-origin.ts";
 import type { ResolveOptions, UpstreamEvents, UpstreamOptions } from "./upstreams.ts";
 
 /** Returns a `lookup` function that queries the DNS servers of an upstream; undefined if the system resolves its names. */
@@ -52,7 +52,7 @@ export class TargetList {
   readonly #rows: readonly Row[];
   /** Removed targets that still have requests in flight. */
   readonly #leaving = new Set<Target>();
-  #closing: Promise<unknown>[] = [];
+  readonly #closing = new Set<Promise<void>>();
 
   constructor(options: UpstreamOptions, observer: UpstreamEvents | undefined, events: ListEvents) {
     this.#options = options;
@@ -62,7 +62,7 @@ export class TargetList {
       const origin = originOf(address, tls);
       const weight = weights?.[index];
       if (resolve === undefined || !hasName(origin)) {
-        const target = createTarget(address, origin, options, weight);
+        const target = new Target(address, origin, options, weight);
         return { origin, weight, name: undefined, targets: [target] };
       }
       const name = new WatchedName(origin.hostname, resolve, {
@@ -98,10 +98,8 @@ export class TargetList {
   /** A removed target has one request fewer. */
   released(target: Target): void {
     if (target.inFlight > 0 || !this.#leaving.delete(target)) return;
-    const closed = target.pool.close().finally(() => {
-      this.#closing = this.#closing.filter((each) => each !== closed);
-    });
-    this.#closing.push(closed);
+    const closed = target.pool.close().finally(() => this.#closing.delete(closed));
+    this.#closing.add(closed);
   }
 
   /** Closes all connections once their requests have finished. */
@@ -117,8 +115,9 @@ export class TargetList {
     row.targets = addresses.map((address) => {
       const known = before.find((target) => target.origin.hostname === address);
       if (known !== undefined) return known;
-      const at = originAt(origin, address);
-      const target = createTarget(addressOf(at), at, this.#options, weight);
+      // Certificate and `Host` stay those of the name.
+      const at = { ...origin, hostname: address };
+      const target = new Target(addressOf(at), at, this.#options, weight);
       added.push(target);
       return target;
     });

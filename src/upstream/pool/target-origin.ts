@@ -31,17 +31,7 @@ type TargetTlsOptions = Pick<ConnectionOptions, "servername" | "ca" | "cert" | "
  * sent, and the certificate is verified against the address.
  */
 export function tlsOptionsOf({ tls, serverName = "" }: TargetOrigin): TargetTlsOptions {
-  return {
-    servername: serverName,
-    ...(tls?.ca === undefined ? {} : { ca: tls.ca }),
-    ...(tls?.cert === undefined ? {} : { cert: tls.cert }),
-    ...(tls?.key === undefined ? {} : { key: tls.key }),
-  };
-}
-
-/** Returns the origin at one of the addresses of a name. Certificate and `Host` stay those of the name. */
-export function originAt(origin: TargetOrigin, hostname: string): TargetOrigin {
-  return { ...origin, hostname };
+  return { servername: serverName, ca: tls?.ca, cert: tls?.cert, key: tls?.key };
 }
 
 /** Returns the address of an origin, for logs. */

@@ -4,32 +4,39 @@ import { openPool } from "./open-pool.ts";
 import type { TargetOrigin } from "./target-origin.ts";
 import type { UpstreamOptions } from "./upstreams.ts";
 
-/** One backend address with its connections. */
-export interface Target {
+/**
+ * The fraction of the slots that is reserved for requesters with few slots: one in this many. So a client that takes all
+ * other slots, or stalls them by not reading, keeps no one out.
+ */
+const RESERVED_FRACTION = 8;
+
+/** One backend address with its connections, which open on demand. */
+export class Target {
   /** As configured, or that of a name; for logs. */
   readonly address: string;
+  readonly origin: TargetOrigin;
   readonly pool: ConnectionPool;
   /** Whether requests may reach it over HTTP/2. */
   readonly speaksHttp2: boolean;
   /** The maximum number of requests in flight, and how many of them any requester may send. */
   readonly connections: number;
   readonly unreserved: number;
-  /** Requests in flight. */
-  inFlight: number;
   /** Its share of the requests, compared with the other targets. */
   readonly weight: number;
+  /** Requests in flight. */
+  inFlight = 0;
   /** State of the balancer `roundRobin`. */
-  credit: number;
+  credit = 0;
   /** Whether it is used, as long as any target is. */
-  available: boolean;
-  healthy: boolean;
-  ejected: boolean;
+  available = true;
+  healthy = true;
+  ejected = false;
   /** Ejections since it last served a request. */
-  ejections: number;
+  ejections = 0;
   /** Failures in a row. */
-  failures: number;
+  failures = 0;
   /** When the head of an answer last arrived, and since when it is used again; monotonic milliseconds. */
-  answeredAt: number;
+  answeredAt = -Infinity;
   backSince: number | undefined;
   /**
    * Set while it has not answered since it was ejected: it gets one request at a time, and until this time (monotonic
@@ -39,8 +46,22 @@ export interface Target {
   /** When it was reported that it answers nothing, in monotonic milliseconds; undefined if it answers. */
   silentAt: number | undefined;
   /** Its name no longer has this address, so it takes no more requests. */
-  gone: boolean;
-  readonly origin: TargetOrigin;
+  gone = false;
+
+  constructor(
+    address: string,
+    origin: TargetOrigin,
+    { connections, protocol, timeouts }: UpstreamOptions,
+    weight = 1,
+  ) {
+    this.address = address;
+    this.origin = origin;
+    this.pool = openPool(origin, protocol, timeouts.connect);
+    this.speaksHttp2 = protocol !== "http1";
+    this.connections = connections;
+    this.unreserved = connections - Math.floor(connections / RESERVED_FRACTION);
+    this.weight = weight;
+  }
 }
 
 /** A request that waits for the head of its answer while the response timeout of its upstream runs. */
@@ -51,55 +72,15 @@ export abstract class SentRequest extends TimeoutEntry {
   abstract readonly waitsForBackend: boolean;
 }
 
-/**
- * The fraction of the slots that is reserved for requesters with few slots: one in this many. So a client that takes all
- * other slots, or stalls them by not reading, keeps no one out.
- */
-const RESERVED_FRACTION = 8;
-
-/** Creates a target. Connections open on demand. @param address for logs. */
-export function createTarget(
-  address: string,
-  origin: TargetOrigin,
-  {
-    connections,
-    protocol,
-    timeouts,
-  }: Pick<UpstreamOptions, "connections" | "protocol" | "timeouts">,
-  weight = 1,
-): Target {
-  return {
-    address,
-    pool: openPool(origin, protocol, timeouts.connect),
-    connections,
-    inFlight: 0,
-    origin,
-    unreserved: connections - Math.floor(connections / RESERVED_FRACTION),
-    speaksHttp2: protocol !== "http1",
-    weight,
-    credit: 0,
-    available: true,
-    healthy: true,
-    ejected: false,
-    ejections: 0,
-    failures: 0,
-    answeredAt: -Infinity,
-    backSince: undefined,
-    trialUntil: undefined,
-    silentAt: undefined,
-    gone: false,
-  };
-}
-
 /** Returns the state of a target, for people and metrics. @param oldestMs see `TargetState`. */
 export function stateOf(
-  target: Target,
+  { name, protocol }: UpstreamOptions,
+  { address, pool: { negotiated }, weight, inFlight, healthy, ejected, failures }: Target,
   oldestMs: number,
-): Omit<TargetState, "upstream" | "protocol"> {
-  const { address, pool, weight, inFlight, healthy, ejected, failures } = target;
+): TargetState {
   const state = healthy ? (ejected ? "ejected" : "available") : "unhealthy";
-  const { negotiated } = pool;
-  return { target: address, negotiated, state, weight, inFlight, oldestMs, failures };
+  const load = { weight, inFlight, oldestMs, failures };
+  return { upstream: name, target: address, protocol, negotiated, state, ...load };
 }
 
 /** The state of one target. */

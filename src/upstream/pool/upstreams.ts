@@ -6,7 +6,7 @@ import { callEach } from "../../lib/async/isolation.ts";
 import { TimeoutList } from "../../lib/async/timeout-list.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { InFlightCounts, type Requester } from "./in-flight-counts.ts";
-import { type SlotHolder, StalledRequests } from "./slot.ts";
+import { StalledRequests } from "./slot.ts";
 import { failure } from "../http/failures.ts";
 import { TargetGroup, type TargetStates } from "./target-group.ts";
 import type { UpstreamTls } from "./target-origin.ts";
@@ -64,7 +64,8 @@ export class Upstream {
   readonly #limits = new Map<string, AnswerLimits>();
   readonly #clock: Clock;
   readonly #inFlight = new InFlightCounts();
-  readonly #stalled = new StalledRequests(this.#inFlight);
+  /** The requests that are stalled by their clients, and can be preempted. */
+  readonly stalled = new StalledRequests(this.#inFlight);
   readonly #queue: FairQueue<Target>;
   readonly #group: TargetGroup;
   /** The single target of the group, if it never has another one: nothing needs to be chosen. */
@@ -139,19 +140,14 @@ export class Upstream {
    */
   take(requester: Requester, avoid?: Target): Target | undefined {
     if (avoid === undefined && this.#retries < MAX_RETRIES) this.#retries += EARNED_RETRIES;
-    const only = this.#only;
-    const target =
-      only !== undefined && only.inFlight < only.unreserved ? only : this.#choose(requester, avoid);
+    let target = this.#only;
+    if (target === undefined || target.inFlight >= target.unreserved) {
+      target = this.#group.choose(requester, avoid);
+    }
     if (target === undefined) return undefined;
     target.inFlight += 1;
     this.#inFlight.add(requester);
     return target;
-  }
-
-  #choose(requester: Requester, avoid: Target | undefined): Target | undefined {
-    const only = this.#only;
-    if (only === undefined) return this.#group.choose(requester, avoid);
-    return this.#hasRoom(only, requester) ? only : undefined;
   }
 
   #hasRoom(target: Target, requester: Requester): boolean {
@@ -190,21 +186,9 @@ export class Upstream {
     return joined;
   }
 
-  /**
-   * A request is stalled by its client, and can be preempted from `slowAt` (monotonic milliseconds). Otherwise
-   * clients that read or send a few bytes a second could hold all connections to a backend (slowhttptest -X, -B).
-   */
-  stalled(holder: SlotHolder, slowAt: number): void {
-    this.#stalled.stalled(holder, slowAt);
-  }
-
-  resumed(holder: SlotHolder): void {
-    this.#stalled.resumed(holder);
-  }
-
   /** Releases a slot, and grants it to the next waiting request. */
   release(target: Target, requester: Requester): void {
-    const { preempted } = this.#stalled;
+    const { preempted } = this.stalled;
     if (preempted.size === 0 || !preempted.delete(requester)) this.#inFlight.remove(requester);
     if (this.#queue.length > 0 && this.#grantAgain(target)) return;
     target.inFlight -= 1;
@@ -235,8 +219,8 @@ export class Upstream {
 
   /** Preempts a slot for a request with this many requests of the same requester ahead of it. */
   #preemptFor(requester: Requester, ahead: number): boolean {
-    if (this.#queue.length <= this.#stalled.preempted.size) return false;
-    return this.#stalled.preemptFor(
+    if (this.#queue.length <= this.stalled.preempted.size) return false;
+    return this.stalled.preemptFor(
       requester,
       this.#inFlight.of(requester) + ahead,
       this.#clock.monotonic(),
@@ -252,14 +236,11 @@ export class Upstream {
 
   /** The state of each target. */
   get targets(): TargetState[] {
-    const { protocol } = this.options;
     const now = this.#clock.monotonic();
     const oldest = this.#oldestWaiting();
-    return this.#group.targets.map((target) => ({
-      upstream: this.name,
-      protocol,
-      ...stateOf(target, now - (oldest.get(target) ?? now)),
-    }));
+    return this.#group.targets.map((target) =>
+      stateOf(this.options, target, now - (oldest.get(target) ?? now)),
+    );
   }
 
   /**

@@ -1,3 +1,4 @@
+import type { RecordWithTtl } from "node:dns";
 import { lookup as lookupBySystem, Resolver } from "node:dns/promises";
 import { isIPv4 } from "node:net";
 import type { ResolveOptions } from "../pool/upstreams.ts";
@@ -100,6 +101,14 @@ const NO_ADDRESS = new Set(["ENODATA", "ENOTFOUND"]);
 /** The system's lookups run one after the other, since each takes one of the few threads that file access needs, too. */
 let others: Promise<unknown> = Promise.resolve();
 
+/** The records to ask for, one kind after the other; for `auto`, only the first kind that there is. */
+const METHODS = {
+  auto: ["resolve4", "resolve6"],
+  all: ["resolve4", "resolve6"],
+  ipv4: ["resolve4"],
+  ipv6: ["resolve6"],
+} as const;
+
 /** Returns a lookup through the DNS servers in the options, or through the system. */
 export function lookupFor({ servers, family }: ResolveOptions): Lookup {
   return servers === undefined ? systemLookup(family) : dnsLookup(servers, family);
@@ -119,20 +128,14 @@ function systemLookup(family: ResolveOptions["family"]): Lookup {
 function dnsLookup(servers: readonly string[], family: ResolveOptions["family"]): Lookup {
   const resolver = new Resolver(QUERY);
   resolver.setServers([...servers]);
-  const ofFamily = async (method: "resolve4" | "resolve6", name: string): Promise<Found> => {
-    const rows = await resolver[method](name, { ttl: true }).catch(nothing);
+  return async (name) => {
+    const rows: RecordWithTtl[] = [];
+    for (const method of METHODS[family]) {
+      if (family === "auto" && rows.length > 0) break;
+      rows.push(...(await resolver[method](name, { ttl: true }).catch(nothing)));
+    }
     const ttl = Math.min(...rows.map((row) => row.ttl * 1000));
     return { addresses: rows.map(({ address }) => address), ttl };
-  };
-  return async (name) => {
-    if (family === "ipv6") return ofFamily("resolve6", name);
-    const found = await ofFamily("resolve4", name);
-    if (family === "ipv4" || (family === "auto" && found.addresses.length > 0)) return found;
-    const more = await ofFamily("resolve6", name);
-    return {
-      addresses: [...found.addresses, ...more.addresses],
-      ttl: Math.min(found.ttl, more.ttl),
-    };
   };
 }
 

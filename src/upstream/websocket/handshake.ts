@@ -26,7 +26,8 @@ export class HandshakeClient extends EventEmitter<{ close: [] }> implements Buff
   readonly #end: ClientEnd;
   #early: Buffer[];
   #bytes: number;
-  #refusal: GateError | undefined;
+  /** The error for a client that has sent too much; undefined for one that has left or is waiting. */
+  refusal: GateError | undefined;
 
   /** @param head data that arrived with the request. */
   constructor(end: ClientEnd, head: Buffer) {
@@ -34,7 +35,7 @@ export class HandshakeClient extends EventEmitter<{ close: [] }> implements Buff
     this.#end = end;
     this.#early = head.length === 0 ? [] : [head];
     this.#bytes = head.length;
-    end.duplex.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onClose);
+    end.duplex.on("data", this.#onData).on("end", this.#onEnd).on("close", this.cancel);
   }
 
   /** The buffered early data, in bytes. */
@@ -42,31 +43,24 @@ export class HandshakeClient extends EventEmitter<{ close: [] }> implements Buff
     return this.#bytes;
   }
 
-  /** The error for a client that has sent too much; undefined for one that has left or is waiting. */
-  get refusal(): GateError | undefined {
-    return this.#refusal;
-  }
-
-  /** Ends the handshake with the backend. The client gets its answer from elsewhere. */
-  cancel(): void {
-    this.#onClose();
-  }
+  /** Ends the handshake with the backend: the client has left, or gets its answer from elsewhere. */
+  readonly cancel = (): void => {
+    this.#detach();
+    this.emit("close");
+  };
 
   /** Detaches from the client; its next reader gets the early data first. */
   handOver(): void {
+    const early = Buffer.concat(this.#early);
     this.#detach();
     const { duplex } = this.#end;
-    if (this.#bytes > 0 && !duplex.destroyed) duplex.unshift(Buffer.concat(this.#early));
-    this.#clear();
+    if (early.length > 0 && !duplex.destroyed) duplex.unshift(early);
   }
 
   #detach(): void {
     const { duplex } = this.#end;
-    duplex.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onClose);
+    duplex.off("data", this.#onData).off("end", this.#onEnd).off("close", this.cancel);
     duplex.pause();
-  }
-
-  #clear(): void {
     this.#early = [];
     this.#bytes = 0;
   }
@@ -75,29 +69,19 @@ export class HandshakeClient extends EventEmitter<{ close: [] }> implements Buff
     this.#early.push(chunk);
     this.#bytes += chunk.length;
     if (this.#bytes <= MAX_EARLY_BYTES) return;
-    this.#detach();
-    this.#clear();
-    this.#refusal = new GateError("bad_request", {
+    this.refusal = new GateError("bad_request", {
       message: "A WebSocket client must wait for the answer to its handshake",
     });
-    this.emit("close");
+    this.cancel();
   };
 
   readonly #onEnd = (): void => this.#end.abort();
-
-  readonly #onClose = (): void => {
-    this.#detach();
-    this.#clear();
-    this.emit("close");
-  };
 }
 
 /** The response to a handshake, with a socket if the backend switched protocols. */
 interface HandshakeResponse {
   readonly message: IncomingMessage;
   readonly socket: Socket | undefined;
-  /** Data that arrived with the 101. */
-  readonly head: NonSharedBuffer;
 }
 
 /** The GUID that is appended to the key before hashing (RFC 6455 §1.3). */
@@ -126,14 +110,17 @@ export function handshakeResponse(
   client.once("close", onClientGone);
   handshake
     .once("upgrade", (message, socket, head) => {
-      if (isSwitch(message, keyOf(handshake))) resolve({ message, socket, head });
-      else {
+      const key = String(handshake.getHeader("sec-websocket-key") ?? "");
+      if (isSwitch(message, key)) {
+        if (head.length > 0) socket.unshift(head);
+        resolve({ message, socket });
+      } else {
         socket.destroy();
         reject(new BackendFault("invalid_answer"));
       }
     })
     .once("response", (message) => {
-      if (isRefusal(message)) resolve({ message, socket: undefined, head: Buffer.alloc(0) });
+      if (isRefusal(message)) resolve({ message, socket: undefined });
       else handshake.destroy(new BackendFault("invalid_answer"));
     })
     .on("error", reject);
@@ -154,8 +141,4 @@ function isSwitch({ headers }: IncomingMessage, key: string): boolean {
 /** Whether the backend refused with a valid response. A 101 without a protocol arrives as an ordinary response, too. */
 function isRefusal({ statusCode = 0, statusMessage = "", headers }: IncomingMessage): boolean {
   return statusCode >= 200 && isPassable(statusCode, statusMessage, headers);
-}
-
-function keyOf(handshake: ClientRequest): string {
-  return String(handshake.getHeader("sec-websocket-key") ?? "");
 }

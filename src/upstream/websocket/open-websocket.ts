@@ -2,12 +2,11 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { randomBytes } from "node:crypto";
-import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
 import type { BufferHolder, Transfer } from "../../core/request/transfer.ts";
-import type { ClientReading } from "../../server/listener/reading/fair-reading.ts";
 import type { StreamEnd } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { ClientEnd } from "./websocket.ts";
+import type { ForwardingSettings, UpgradeContext } from "../http/dispatch.ts";
 import { countGarbage } from "../http/scavenger.ts";
 
 /** Parses a WebSocket byte stream just far enough to find frame boundaries (RFC 6455 §5.2). */
@@ -185,57 +184,44 @@ const TLS_FACTOR = 2;
 /** An empty write, whose callback runs when everything before it was written. */
 const NOTHING = Buffer.alloc(0);
 
-/** Two ends that are piped into each other, and the request that has opened them. */
-interface PipedEnds {
-  readonly client: ClientEnd;
-  readonly backend: Socket;
-  readonly transfer: Transfer;
-  readonly permit: Permit;
-}
-
-/** The limits and services of an open WebSocket. */
-interface WebSocketLimits {
-  /** The maximum time without a byte in either direction, in milliseconds. */
-  readonly idleMs: number;
-  /** Counts what either side does not read. */
-  readonly buffered: BufferedBytes;
-  readonly reading: ClientReading;
-}
-
 /** Two ends that are piped into each other: counted, limited in time, and closed together. */
 export class OpenWebSocket implements BufferHolder {
-  /** The permit under which it is open. */
+  /** The permit under which it is open. A reload replaces it. */
   permit: Permit;
   readonly #client: ClientEnd;
   readonly #backend: Socket;
   readonly #transfer: Transfer;
-  readonly #limits: WebSocketLimits;
+  readonly #settings: ForwardingSettings;
   readonly #toClient: WebSocketDirection;
   readonly #toBackend: WebSocketDirection;
   readonly #idle: NodeJS.Timeout;
   #ending = false;
   readonly #closed = Promise.withResolvers<void>();
+  /** Resolves when the client's side is closed. */
+  readonly closed = this.#closed.promise;
 
   /** Must be created in the same turn as the pipes, before any data has passed. */
-  constructor({ client, backend, transfer, permit }: PipedEnds, limits: WebSocketLimits) {
+  constructor(context: UpgradeContext, client: ClientEnd, backend: Socket) {
+    const { permit, transfer, settings, upstream } = context;
+    const { reading } = settings;
     this.permit = permit;
     this.#client = client;
     this.#backend = backend;
     this.#transfer = transfer;
-    this.#limits = limits;
+    this.#settings = settings;
     this.#toClient = new WebSocketDirection(backend, client.duplex);
     this.#toBackend = new WebSocketDirection(client.duplex, backend);
     this.#idle = setTimeout(() => {
       transfer.abortReason = "idle_timeout";
       this.#destroy();
-    }, limits.idleMs);
+    }, upstream.options.websocket.idle);
     const { duplex, connection } = client;
     duplex.on("data", (chunk: Buffer) => {
       transfer.bytesIn += chunk.length;
       this.#idle.refresh();
       this.#toBackend.moved(chunk);
       countGarbage(chunk.length);
-      limits.reading.charge(connection);
+      reading.charge(connection);
       this.#bound(duplex, backend);
     });
     backend.on("data", (chunk: Buffer) => {
@@ -243,12 +229,12 @@ export class OpenWebSocket implements BufferHolder {
       this.#idle.refresh();
       this.#toClient.moved(chunk);
       countGarbage(chunk.length);
-      limits.reading.charge(connection, backend);
+      reading.charge(connection, backend);
       this.#bound(backend, duplex);
     });
     duplex.once("close", () => {
       clearTimeout(this.#idle);
-      limits.reading.release(backend);
+      reading.release(backend);
       this.#closeBackend();
       this.#closed.resolve();
     });
@@ -270,11 +256,6 @@ export class OpenWebSocket implements BufferHolder {
     return fromClient * factor + unreadOf(this.#backend);
   }
 
-  /** Resolves when the client's side is closed. */
-  get closed(): Promise<void> {
-    return this.#closed.promise;
-  }
-
   /**
    * Sends close code 1001 to the client as soon as no frame from the backend is half sent. The client's close frame
    * is forwarded to the backend, so that both learn of the end.
@@ -286,7 +267,7 @@ export class OpenWebSocket implements BufferHolder {
   /** Counts unread data; if memory is scarce, pauses its sender until it has been read. */
   #bound(from: Duplex, to: Duplex): void {
     const stopped = from.isPaused();
-    const { buffered } = this.#limits;
+    const { buffered } = this.#settings;
     const { connection } = this.#client;
     if (!stopped && to.writableLength <= UNCOUNTED_BYTES) {
       buffered.touch(connection);
@@ -296,11 +277,6 @@ export class OpenWebSocket implements BufferHolder {
     if (stopped || !buffered.scarce || !to.writable) return;
     from.pause();
     to.write(NOTHING, () => from.resume());
-  }
-
-  /** Replaces the permit after a reload. */
-  renew(permit: Permit): void {
-    this.permit = permit;
   }
 
   /** Closes both sides with 1008, unless it is already closing; nothing more passes between them. @returns whether it did. */
@@ -319,7 +295,7 @@ export class OpenWebSocket implements BufferHolder {
    */
   #closeBackend(): void {
     const backend = this.#backend;
-    if (this.#limits.buffered.scarce) {
+    if (this.#settings.buffered.scarce) {
       backend.destroy();
       return;
     }

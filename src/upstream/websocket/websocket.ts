@@ -1,34 +1,28 @@
-import type { ClientRequest, IncomingHttpHeaders, IncomingMessage as Message } from "node:http";
+import type { ClientRequest, IncomingMessage as Message } from "node:http";
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { ProxyServer, ServerOptions } from "http-proxy-3";
+import httpProxy, { type ServerOptions } from "http-proxy-3";
 import { GateError } from "../../core/request/errors.ts";
-import type { Observer } from "../../core/observer.ts";
-import type { UpstreamErrorReason } from "../../core/request/outcome.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import { IncomingMessage } from "../../lib/http/node-http.ts";
 import { failure, failureReason } from "../http/failures.ts";
 import { HandshakeClient, handshakeResponse } from "./handshake.ts";
 import { OpenWebSocket } from "./open-websocket.ts";
-import { type ForwardingSettings, pathOf, type UpgradeContext } from "../http/dispatch.ts";
+import { pathOf, type UpgradeContext } from "../http/dispatch.ts";
 import { answeredProtocol, backendHost } from "../headers/rewrite.ts";
 import { whereToRetry } from "../http/repetition.ts";
 import { Slot } from "../pool/slot.ts";
 import type { Target } from "../pool/target.ts";
 import { type TargetOrigin, tlsOptionsOf } from "../pool/target-origin.ts";
-import { callEach } from "../../lib/async/isolation.ts";
-import type { TunnelStream, UpgradeRequest } from "../../core/request/http-message.ts";
+import type { TunnelStream } from "../../core/request/http-message.ts";
 import { clientFields, headersOf, mayEndWithTrailers } from "../headers/incoming-headers.ts";
-import type { BufferedBytes } from "../../server/listener/connection-ledger.ts";
-import type { BufferHolder, Transfer } from "../../core/request/transfer.ts";
+import type { BufferHolder } from "../../core/request/transfer.ts";
 
 /** A backend that has switched protocols. */
 interface Switched {
   readonly origin: TargetOrigin;
   readonly message: Message;
   readonly socket: Socket;
-  /** Data that arrived with the 101. */
-  readonly head: NonSharedBuffer;
 }
 
 /** How long a stream stays open after the backend has closed, if the client does not end it, in milliseconds. */
@@ -38,6 +32,7 @@ const NOT_PASSED = new Set(["content-length", "trailer"]);
 const PROTOCOL = "sec-websocket-protocol";
 /** HTTP/2 has its own handshake (RFC 8441 §5). */
 const ACCEPT = "sec-websocket-accept";
+const NO_HTTP1 = "The service behind this address takes no WebSockets over HTTP/1.1";
 
 /**
  * Tells the client that the WebSocket is open, and pipes both ends into each other.
@@ -46,12 +41,11 @@ const ACCEPT = "sec-websocket-accept";
  */
 export function switchProtocols(
   context: UpgradeContext,
-  { message, socket: backend, head, origin }: Switched,
+  { message, socket: backend, origin }: Switched,
 ): number {
   const fields = switchingFields(message, context.permit, origin);
   backend.setTimeout(0);
   backend.setNoDelay(true).setKeepAlive(true);
-  if (head.length > 0) backend.unshift(head);
   const { stream } = context;
   return stream === undefined
     ? openConnection(context, backend, fields)
@@ -155,11 +149,7 @@ export interface ClientEnd {
   holds(holder: BufferHolder): void;
 }
 
-function clientEndOf(
-  { request, stream }: Pick<UpgradeRequest, "request" | "stream">,
-  transfer: Transfer,
-  buffered: BufferedBytes,
-): ClientEnd {
+function clientEndOf({ request, stream, transfer, settings }: UpgradeContext): ClientEnd {
   const { socket } = request;
   if (stream !== undefined) {
     return {
@@ -174,7 +164,7 @@ function clientEndOf(
     duplex: socket,
     connection: socket,
     abort: () => void socket.destroy(),
-    holds: (holder) => buffered.track(socket, holder),
+    holds: (holder) => settings.buffered.track(socket, holder),
   };
 }
 
@@ -186,45 +176,18 @@ const NOTHING = Buffer.alloc(0);
  * bytes are handled here.
  */
 export class WebSockets {
-  readonly #proxy: ProxyServer;
-  readonly #settings: ForwardingSettings;
-  readonly #observer: Pick<Observer, "webSocketOpened" | "webSocketClosed">;
-  readonly #open = new Set<OpenWebSocket>();
-
-  constructor(
-    proxy: ProxyServer,
-    settings: ForwardingSettings,
-    observer: Pick<Observer, "webSocketOpened" | "webSocketClosed">,
-  ) {
-    this.#proxy = proxy;
-    this.#settings = settings;
-    this.#observer = observer;
-    // Errors of the client's socket arrive here; each tunnel learns of them when the socket closes.
-    proxy.on("error", () => undefined);
-  }
+  readonly open = new Set<OpenWebSocket>();
+  /** Errors of the client's socket arrive here; each tunnel learns of them when the socket closes. */
+  readonly #proxy = httpProxy.createProxyServer().on("error", () => undefined);
 
   /** See `Forwarder.upgrade`. */
   async tunnel(context: UpgradeContext): Promise<number> {
-    const end = clientEndOf(context, context.transfer, this.#settings.buffered);
+    const end = clientEndOf(context);
     const client = new HandshakeClient(end, context.head);
     end.holds(client);
     context.transfer.exchange = client;
     const answer = await this.#shakeHands(context, client).finally(() => client.handOver());
     return typeof answer === "number" ? answer : this.#keepOpen(context, end, answer);
-  }
-
-  /** The number of open WebSockets. */
-  get count(): number {
-    return this.#open.size;
-  }
-
-  open(): Iterable<OpenWebSocket> {
-    return this.#open;
-  }
-
-  /** Closes every WebSocket with 1001. */
-  sendGoingAway(): void {
-    callEach(this.#open, (webSocket) => webSocket.sendGoingAway());
   }
 
   /**
@@ -234,7 +197,7 @@ export class WebSockets {
    */
   async #shakeHands(context: UpgradeContext, client: HandshakeClient): Promise<Switched | number> {
     const { permit, upstream, response, transfer } = context;
-    const { clock, observer } = this.#settings;
+    const { clock, observer } = context.settings;
     const slot = new Slot(context);
     let retries = 0;
     let avoid: Target | undefined;
@@ -250,8 +213,12 @@ export class WebSockets {
       } catch (error) {
         if (client.refusal !== undefined) throw client.refusal;
         const reason = failureReason(error);
-        const isOther = upstream.speaksHttp2 && isOtherProtocol(reason);
-        const failed = isOther ? noHttp1(reason, error) : failure(reason, error);
+        // So a backend that speaks only HTTP/2 reacts to an HTTP/1.1 handshake.
+        const isOther =
+          upstream.speaksHttp2 && (reason === "reset" || reason === "invalid_response");
+        const failed = isOther
+          ? new GateError(reason, { reason, cause: error, message: NO_HTTP1 })
+          : failure(reason, error);
         // A handshake whose response has begun is not retried. A backend that speaks only HTTP/2 still serves other
         // requests.
         const where =
@@ -284,12 +251,13 @@ export class WebSockets {
     retries: number,
   ): Promise<Switched | number> {
     const { upstream, transfer } = context;
-    const { clock, observer } = this.#settings;
+    const { clock, observer } = context.settings;
     const started = clock.monotonic();
     const sent = this.#begin(context, target.origin, retries);
     const limitMs = upstream.options.websocket.handshake;
-    const { message, socket, head } = await handshakeResponse(sent, client, limitMs);
-    const elapsed = clock.monotonic() - started;
+    const { message, socket } = await handshakeResponse(sent, client, limitMs);
+    target.answeredAt = clock.monotonic();
+    const elapsed = target.answeredAt - started;
     transfer.upstreamHeaderMs = elapsed;
     observer.upstreamAnswered(upstream.name, message.statusCode ?? 0, elapsed / 1000);
     upstream.states?.answered(target, message.statusCode ?? 0);
@@ -298,24 +266,19 @@ export class WebSockets {
         observer.upstreamFailed(upstream.name, "idle_timeout");
       });
     }
-    return { message, socket, head, origin: target.origin };
+    return { message, socket, origin: target.origin };
   }
 
   async #keepOpen(context: UpgradeContext, end: ClientEnd, switched: Switched): Promise<number> {
-    const { permit, transfer, upstream } = context;
+    const { permit, transfer, settings } = context;
     const status = switchProtocols(context, switched);
-    const ends = { client: end, backend: switched.socket, transfer, permit };
-    const webSocket = new OpenWebSocket(ends, {
-      idleMs: upstream.options.websocket.idle,
-      buffered: this.#settings.buffered,
-      reading: this.#settings.reading,
-    });
-    this.#open.add(webSocket);
+    const webSocket = new OpenWebSocket(context, end, switched.socket);
+    this.open.add(webSocket);
     transfer.webSocket = webSocket;
-    this.#observer.webSocketOpened(permit.route.name);
+    settings.observer.webSocketOpened(permit.route.name);
     await webSocket.closed;
-    this.#open.delete(webSocket);
-    this.#observer.webSocketClosed(permit.route.name);
+    this.open.delete(webSocket);
+    settings.observer.webSocketClosed(permit.route.name);
     return status;
   }
 
@@ -324,13 +287,21 @@ export class WebSockets {
    * gets a socket that leads nowhere, and its listeners go. The owner of the project chose this library; `node:http` alone would
    * do here.
    */
-  #begin({ permit }: UpgradeContext, origin: TargetOrigin, retries: number): ClientRequest {
+  #begin(
+    { permit, settings }: UpgradeContext,
+    origin: TargetOrigin,
+    retries: number,
+  ): ClientRequest {
     let sent: ClientRequest | undefined;
     const nowhere = new Socket();
     const handshake = new IncomingMessage(nowhere);
     handshake.method = "GET";
     handshake.url = pathOf(permit);
-    handshake.headers = this.#handshakeHeaders(permit, origin, retries);
+    handshake.headers = Object.assign(headersOf(settings.outgoing.headers(permit, retries)), {
+      host: backendHost(permit, origin),
+      connection: "Upgrade",
+      upgrade: "websocket",
+    });
     const capture = (outgoing: ClientRequest): void => {
       sent = outgoing;
       // http-proxy-3 drops an empty query.
@@ -348,24 +319,6 @@ export class WebSockets {
     for (const event of ["error", "response", "upgrade"]) sent.removeAllListeners(event);
     return sent;
   }
-
-  #handshakeHeaders(permit: Permit, origin: TargetOrigin, retries: number): IncomingHttpHeaders {
-    const headers = headersOf(this.#settings.outgoing.headers(permit, retries));
-    headers["host"] = backendHost(permit, origin);
-    headers["connection"] = "Upgrade";
-    headers["upgrade"] = "websocket";
-    return headers;
-  }
-}
-
-/** How a backend that speaks only HTTP/2 reacts to an HTTP/1.1 handshake. */
-function isOtherProtocol(reason: UpstreamErrorReason): reason is "reset" | "invalid_response" {
-  return reason === "reset" || reason === "invalid_response";
-}
-
-function noHttp1(reason: "reset" | "invalid_response", cause: unknown): GateError {
-  const message = "The service behind this address takes no WebSockets over HTTP/1.1";
-  return new GateError(reason, { reason, cause, message });
 }
 
 function optionsFor(origin: TargetOrigin): ServerOptions {

@@ -72,7 +72,7 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
     {
       ...{
         configuration,
-        ...gateFiles,
+        files: gateFiles,
         version: "0.0.0",
         keys,
         assertionKeys: new OwnKeys([], clock),
@@ -157,7 +157,7 @@ it("a thread that cannot start is restarted after a second, and blocks nothing m
   await until(() => failures() === 1, LONG_MS);
   const failed = performance.now();
   expect(await threads.metricsText(metrics)).toContain("sallyport_build_info");
-  const change = await threads.prepare({ configuration, ...gateFiles, tls: undefined });
+  const change = await threads.prepare({ configuration, files: gateFiles, tls: undefined });
   await change.commit();
   await until(() => failures() > 1, LONG_MS);
   expect(performance.now() - failed).toBeGreaterThan(900);

@@ -1,14 +1,18 @@
 /** A backend that is stopped accepts connections and answers nothing: that must be seen before requests time out. */
+import { createServer } from "node:http";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
+import { WebSocketServer } from "ws";
 import type { Status } from "../../../src/core/status.ts";
 import { ask } from "../../support/ask.ts";
 import { startBackendProcess } from "../../support/backend-process.ts";
+import { listening } from "../../support/listening.ts";
 import { logLine } from "../../support/log-line.ts";
 import { scrape } from "../../support/scrape.ts";
 import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
 import { until } from "../../support/until.ts";
+import { openWebSocket } from "../../support/websocket.ts";
 
 async function targetOf(gate: Sallyport) {
   const { body } = await ask({ port: gate.adminPort }, "/-/status");
@@ -61,6 +65,22 @@ it.each([1, 2])(
     expect(lines).toHaveLength(2);
   },
 );
+
+it("a WebSocket shows that a silent backend answers again", { timeout: 60_000 }, async () => {
+  // It answers no other request.
+  const server = createServer(() => undefined);
+  const sockets = new WebSocketServer({ server });
+  await using backend = await listening(server);
+  const upstreams = { app: { targets: [backend.url], timeouts: { response: "8s" } } };
+  await using gate = await startSallyport({ target: backend.url, config: { upstreams } });
+  const pending = ask(gate, "/orders", { token: gate.token });
+  await logLine(gate, { msg: "a target answers nothing", target: backend.url });
+  const opened = await openWebSocket(gate, "/chat", { authorization: `Bearer ${gate.token}` });
+  opened[Symbol.dispose]();
+  await logLine(gate, { msg: "a target answers again", target: backend.url });
+  expect((await pending).status).toBe(504);
+  sockets.close();
+});
 
 it("a backend that waits for a slow client is not said to hang", { timeout: 60_000 }, async () => {
   await using backend = await startBackendProcess();

@@ -180,7 +180,7 @@ describe("the metrics of two threads", () => {
 describe("SIGTERM", () => {
   it("lets requests in each thread finish, and exits with 0", async () => {
     await using gate = await startTwo();
-    const slow = Array.from({ length: 8 }, () => ask(gate, "/public/slow?ms=700"));
+    const slow = Array.from({ length: 8 }, () => ask(gate, "/public/slow?ms=2000"));
     await until(async () => {
       const page = await scrape(gate);
       return page.value("sallyport_http_requests_in_flight") === slow.length;

@@ -9,7 +9,7 @@ import {
 function start() {
   const timesOf = attachSharedTimes(createSharedTimes(), () => 5_000_000);
   return (name: string, burst: number) =>
-    new RateLimit({ by: "subject", requests: 1, withinMs: 3_600_000, burst }, timesOf(name));
+    new RateLimit(name, { by: "subject", requests: 1, withinMs: 3_600_000, burst }, timesOf);
 }
 
 describe("a rate limit of several threads", () => {

@@ -3,7 +3,7 @@ import { Duplex } from "node:stream";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { TLSSocket } from "node:tls";
-import { nodeHttp2 } from "../../../src/lib/http/node-http2.ts";
+import { nodeHttp2 } from "../../../src/lib/http/node-http.ts";
 import { ACK, FRAME, frame, type Frame, FrameReader } from "./http2-frames.ts";
 import { type Exchanged, onConnection, type Peer } from "../raw-exchange.ts";
 

@@ -13,13 +13,16 @@ import { commonText, DEAD, START } from "../../../lib/automaton/automaton.ts";
 import { fitsBesidesPath } from "../../../policy/route-warnings.ts";
 import { automatonOf, canonicalPaths } from "../../../policy/path-automata.ts";
 
+interface Pair {
+  readonly weaker: Route;
+  readonly stronger: Route;
+}
+
 /**
  * A request at the backend that clients can cause through two routes, one of which admits callers that the other
  * refuses. A caller who is refused can use the other route.
  */
-export interface Bypass {
-  readonly weaker: Route;
-  readonly stronger: Route;
+export interface Bypass extends Pair {
   readonly method: string;
   /** The hosts that the client sends, for the weaker and the stronger route. They differ if a route changes `Host`. */
   readonly weakerHost: string;
@@ -32,8 +35,6 @@ export interface Bypass {
 }
 
 interface BypassOptions {
-  /** Returns the path that the backend receives for a path that the route matches. */
-  readonly rewrite: (route: Route, path: string) => string;
   /** Returns the hosts that the backend may receive for a host that the route matches, in lower case. */
   readonly backendHosts: (route: Route, host: string) => readonly string[];
   /** Whether two upstreams, given by name, have a target in common. */
@@ -67,11 +68,6 @@ export function findBypasses(routes: readonly Route[], options: BypassOptions): 
 /** Whether the backend may get a different path or host than the client sent. */
 function changesRequests({ rewrite, hostHeader }: Route): boolean {
   return rewrite !== undefined || hostHeader !== undefined;
-}
-
-interface Pair {
-  readonly weaker: Route;
-  readonly stronger: Route;
 }
 
 class Search {
@@ -161,8 +157,7 @@ class Search {
         const boundary = boundaryOf(each);
         // This boundary lies outside of the paths from which this route strips its prefix.
         if (!isBelow(boundary, stripPrefix)) continue;
-        for (const sample of samplesAround(this.#options.rewrite(route, boundary)))
-          found.add(sample);
+        for (const sample of samplesAround(rewritten(route, boundary))) found.add(sample);
       }
     }
     return [...found].filter((path) => images.every((image) => isBelow(path, image)));
@@ -180,11 +175,10 @@ class Search {
       matchPath: "/",
       rawHeaders: headers.flat(),
     });
-    const ways = [
+    return sharedBackendPaths(this.#rows, [
       { route: weaker, asked: asked(weaker, weakerHost) },
       { route: stronger, asked: asked(stronger, strongerHost) },
-    ] as const;
-    return sharedBackendPaths(this.#rows, [...ways]);
+    ]);
   }
 
   /** Whether both routes may lead to the same backend path, judging only by the beginnings of their paths. */
@@ -197,7 +191,7 @@ class Search {
   #imageOf(route: Route): string {
     const { stripPrefix = "" } = route.rewrite ?? {};
     const boundary = boundaryOf(route);
-    return this.#options.rewrite(route, boundary.startsWith(stripPrefix) ? boundary : stripPrefix);
+    return rewritten(route, boundary.startsWith(stripPrefix) ? boundary : stripPrefix);
   }
 
   /** Returns a client path that a route maps to a backend path; undefined if there is none. */
@@ -206,7 +200,7 @@ class Search {
     return origins(route, backendPath).find(
       (matchPath) =>
         this.#findRoute({ host, matchPath, method, rawHeaders })?.name === route.name &&
-        this.#options.rewrite(route, matchPath) === backendPath,
+        rewritten(route, matchPath) === backendPath,
     );
   }
 
@@ -228,6 +222,11 @@ function hostsOf(
   const all = named.map((host) => host.replace("*", ANY_SEGMENT));
   if (sent.length > 0 || named.length === 0) all.push(ANOTHER_HOST);
   return new Set([...all, ...sent]);
+}
+
+/** Returns the path that the backend receives for a path that the route matches. */
+function rewritten(route: Route, path: string): string {
+  return rewritePath(route, { path, matchPath: path });
 }
 
 /** Returns the deepest path such that all paths of a route are at or below it. */
@@ -324,8 +323,6 @@ export function bypassProblems({ routes, upstreams, server }: Configuration): Pa
   const places = (upstream: string): string[] => placesOf(upstreams[upstream]?.targets ?? []);
   const sameBackend = (one: string, other: string): boolean =>
     one === other || places(one).some((place) => places(other).includes(place));
-  const rewrite = (route: Route, path: string): string =>
-    rewritePath(route, { path, matchPath: path });
   const names = routes.map(({ name }) => name);
   const backendHosts = ({ hostHeader, upstream }: Route, host: string): string[] => {
     if (hostHeader === undefined) return [host];
@@ -334,7 +331,7 @@ export function bypassProblems({ routes, upstreams, server }: Configuration): Pa
   };
   try {
     const rows = routes.map((row) => routeRow(row, server.limits));
-    const found = findBypasses(rows, { rewrite, backendHosts, sameBackend });
+    const found = findBypasses(rows, { backendHosts, sameBackend });
     return found.map((each) => problemOf(each, names));
   } catch (error) {
     if (!(error instanceof ExpressionError)) throw error;

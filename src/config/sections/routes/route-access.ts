@@ -1,6 +1,6 @@
 import type { TokenPlace } from "../../../core/request/token-place.ts";
 import { z } from "zod";
-import { claimName, headerName, refuse, text, TOKEN } from "../../fields.ts";
+import { claimName, headerName, oneOf, optional, refuse, text, TOKEN } from "../../fields.ts";
 import {
   type Mapping,
   listAt,
@@ -21,20 +21,14 @@ import type { YamlPath } from "../../../lib/files/positioned-yaml.ts";
 /** The keys that concern the callers. */
 export function accessKeys() {
   return {
-    auth: z
-      .enum(["required", "optional", "none", "certificate"])
-      .default("required")
-      .describe(
-        "Whether a token is required; optional refuses invalid ones only, none makes the route public, certificate takes the client certificate instead",
-      ),
+    auth: oneOf(["required", "optional", "none", "certificate"], "required").describe(
+      "Whether a token is required; optional refuses invalid ones only, none makes the route public, certificate takes the client certificate instead",
+    ),
     tokenFrom: tokenPlaces().exactOptional(),
-    mode: z
-      .enum(["enforce", "monitor"])
-      .default("enforce")
-      .describe("monitor counts what it would refuse, and forwards it without identity headers"),
-    require: requirements()
-      .exactOptional()
-      .describe("Requirements on the caller, all of which must hold (403)"),
+    mode: oneOf(["enforce", "monitor"], "enforce").describe(
+      "monitor counts what it would refuse, and forwards it without identity headers",
+    ),
+    require: optional("Requirements on the caller, all of which must hold (403)", requirements()),
   };
 }
 
@@ -49,13 +43,10 @@ function tokenPlaces() {
         .refine((name) => !NO_PLACE.test(name), "must be a header that can carry a token")
         .exactOptional()
         .describe("Header; Authorization requires the prefix Bearer, in others it is optional"),
-      cookie: z
-        .string()
-        .regex(TOKEN, "must be the name of a cookie")
-        .exactOptional()
-        .describe(
-          "Cookie; WebSockets and requests that change something must come from the same origin",
-        ),
+      cookie: optional(
+        "Cookie; WebSockets and requests that change something must come from the same origin",
+        z.string().regex(TOKEN, "must be the name of a cookie"),
+      ),
       query: text()
         .refine((name) => !/[&=#+%\s]/.test(name), "must be a name without & = # + % and blanks")
         .exactOptional()
@@ -64,36 +55,20 @@ function tokenPlaces() {
         .refine((name) => !NO_PLACE.test(name), "must be a header that can carry a key")
         .exactOptional()
         .describe("Header with an API key; Authorization takes Bearer sp_… beside tokens"),
-      websocketProtocol: z
-        .boolean()
-        .refine((looks) => looks, "must be true, or left out")
-        .exactOptional()
-        .describe(
-          "Subprotocol of a WebSocket: `base64url.bearer.authorization.k8s.io.<token>`, or `bearer, <token>`",
-        ),
-      others: z
-        .literal("ignore")
-        .exactOptional()
-        .describe(
-          "ignore: a token that no issuer here accepts counts as none, and reaches the backend",
-        ),
+      websocketProtocol: optional(
+        "Subprotocol of a WebSocket: `base64url.bearer.authorization.k8s.io.<token>`, or `bearer, <token>`",
+        z.boolean().refine((looks) => looks, "must be true, or left out"),
+      ),
+      others: optional(
+        "ignore: a token that no issuer here accepts counts as none, and reaches the backend",
+        z.literal("ignore"),
+      ),
     })
-    .transform((written, context): TokenPlace => {
-      const { header, cookie, query, apiKey, websocketProtocol, others } = written;
-      const given = [
-        ...(header === undefined ? [] : [{ header }]),
-        ...(cookie === undefined ? [] : [{ cookie }]),
-        ...(query === undefined ? [] : [{ query }]),
-        ...(apiKey === undefined ? [] : [{ apiKey }]),
-        ...(websocketProtocol === undefined ? [] : [{ websocketProtocol: true as const }]),
-      ];
-      const [first] = given;
-      if (others !== undefined && apiKey !== undefined) {
+    .transform(({ others, ...place }, context): TokenPlace => {
+      if (others !== undefined && place.apiKey !== undefined) {
         return refuse(context, "has others with apiKey: only tokens have issuers");
       }
-      if (first !== undefined && given.length === 1) {
-        return others === undefined ? first : { ...first, others };
-      }
+      if (isPlace(place)) return others === undefined ? place : { ...place, others };
       return refuse(context, "needs one of header, cookie, query, apiKey and websocketProtocol");
     });
   return z
@@ -103,6 +78,11 @@ function tokenPlaces() {
     .describe(
       "Where the token may be; the backend does not get it. Default: the Authorization header",
     );
+}
+
+/** Whether one place is named, and only one. */
+function isPlace(written: object): written is TokenPlace {
+  return Object.keys(written).length === 1;
 }
 
 /** Where tokens and keys may both be: they begin differently. */
@@ -135,47 +115,33 @@ const scalar = () =>
 
 function requirements() {
   return requiring({
-    groups: names("group", text).exactOptional().describe("Groups of the caller"),
-    scopes: names("scope", scope).exactOptional().describe("Scopes of the token, in scope or scp"),
-    claims: z
-      .array(claim())
-      .min(1)
-      .exactOptional()
-      .describe("Claims of the token; every entry must hold"),
-    issuers: z
-      .array(text())
-      .min(1)
-      .exactOptional()
-      .describe("Issuers, of which the token needs one"),
-    proof: z
-      .boolean()
-      .refine((needs) => needs, "must be true, or left out")
-      .exactOptional()
-      .describe("The token must be bound to a client, else 401"),
-    spiffe: z
-      .array(
-        text().refine(
-          (id) => isSpiffeId(id.replace(/\/\*$/, "/any")),
-          "must be a SPIFFE ID such as spiffe://example.org/ns/shop/web, or end with /* for all below",
-        ),
-      )
-      .min(1)
-      .exactOptional()
-      .describe(
-        "SPIFFE IDs, of which the certificate needs one; /* at the end: one or more segments",
-      ),
+    groups: optional("Groups of the caller", names("group", text)),
+    scopes: optional("Scopes of the token, in scope or scp", names("scope", scope)),
+    claims: optional("Claims of the token; every entry must hold", z.array(claim()).min(1)),
+    issuers: optional("Issuers, of which the token needs one", z.array(text()).min(1)),
+    proof: optional(
+      "The token must be bound to a client, else 401",
+      z.boolean().refine((needs) => needs, "must be true, or left out"),
+    ),
+    spiffe: optional(
+      "SPIFFE IDs, of which the certificate needs one; /* at the end: one or more segments",
+      z
+        .array(
+          text().refine(
+            (id) => isSpiffeId(id.replace(/\/\*$/, "/any")),
+            "must be a SPIFFE ID such as spiffe://example.org/ns/shop/web, or end with /* for all below",
+          ),
+        )
+        .min(1),
+    ),
   });
 }
 
 /** What a person must have to sign in at a provider. */
 export function personRequirements() {
   return requiring({
-    groups: names("group", text).exactOptional().describe("Groups of the person"),
-    claims: z
-      .array(claim())
-      .min(1)
-      .exactOptional()
-      .describe("Claims of the person; every entry must hold"),
+    groups: optional("Groups of the person", names("group", text)),
+    claims: optional("Claims of the person; every entry must hold", z.array(claim()).min(1)),
   });
 }
 
@@ -196,8 +162,8 @@ function names(what: string, name: () => z.ZodString) {
   return z
     .strictObject(
       {
-        any: z.array(name()).min(1).exactOptional().describe("One of these is needed"),
-        all: z.array(name()).min(1).exactOptional().describe("All of these are needed"),
+        any: optional("One of these is needed", z.array(name()).min(1)),
+        all: optional("All of these are needed", z.array(name()).min(1)),
       },
       {
         error: ({ code, input }) =>
@@ -213,33 +179,14 @@ function claim() {
   return z
     .strictObject({
       claim: claimName().describe("Name; a.b is b in the object a"),
-      any: z.array(scalar()).min(1).exactOptional().describe("The value must be one of these"),
-      all: z
-        .array(scalar())
-        .min(1)
-        .exactOptional()
-        .describe("The value must be a list with all of these"),
-      equals: scalar().exactOptional().describe("The value must be this"),
+      any: optional("The value must be one of these", z.array(scalar()).min(1)),
+      all: optional("The value must be a list with all of these", z.array(scalar()).min(1)),
+      equals: optional("The value must be this", scalar()),
     })
     .refine(
       ({ any, all, equals }) => any !== undefined || all !== undefined || equals !== undefined,
       "needs any, all or equals",
     );
-}
-
-/** The key of a route. */
-export function routeAuthorize() {
-  return text()
-    .exactOptional()
-    .describe("Entry of authorization that must allow the request, after require");
-}
-
-/** The key of a route. */
-export function routeAssertion() {
-  return z
-    .boolean()
-    .exactOptional()
-    .describe("Whether the backend gets an assertion: tokens.assertion");
 }
 
 /** Reports keys that need an authenticated caller, on routes where the caller may be anonymous. */

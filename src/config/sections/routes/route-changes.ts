@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { headerName, isHost, urlPath } from "../../fields.ts";
+import { headerName, isHost, optional, urlPath } from "../../fields.ts";
 import { isOwnAnswerHeader, isOwnRequestHeader } from "../../../upstream/headers/header-names.ts";
 import {
   listAt,
@@ -70,12 +70,8 @@ export function headerKeys() {
       )
       .default("preserve")
       .describe("Host for the backend: preserve is the client's, target the target's; or a name"),
-    requestHeaders: changes(isOwnRequestHeader)
-      .exactOptional()
-      .describe("Changes to headers for the backend"),
-    responseHeaders: changes(isOwnAnswerHeader)
-      .exactOptional()
-      .describe("Changes to headers for the client"),
+    requestHeaders: optional("Changes to headers for the backend", changes(isOwnRequestHeader)),
+    responseHeaders: optional("Changes to headers for the client", changes(isOwnAnswerHeader)),
   };
 }
 

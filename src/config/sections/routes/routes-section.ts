@@ -10,6 +10,9 @@ import {
   name,
   NAME,
   network,
+  oneOf,
+  optional,
+  optionalMapping,
   pathRegex,
   refuse,
   size,
@@ -27,8 +30,6 @@ import {
   authorizeProblems,
   requiredIssuerProblems,
   requiredProofProblems,
-  routeAssertion,
-  routeAuthorize,
 } from "./route-access.ts";
 import { decidesOnly } from "../decisions-section.ts";
 import { headerKeys, headerProblems, rewrite, underscoreProblems } from "./route-changes.ts";
@@ -45,7 +46,7 @@ import {
 } from "../../written.ts";
 import { isSpelling } from "../../../lib/http/path/canonical-path.ts";
 import type { YamlPath } from "../../../lib/files/positioned-yaml.ts";
-import { comparableExpression, type ComparableExpression } from "../../../policy/path-automata.ts";
+import { comparableExpression } from "../../../policy/path-automata.ts";
 import { OWN_ROUTES } from "../../../observe/metrics/series.ts";
 
 /** The sections `routes` and `networks`: which requests a route matches, where it sends them, and its limits. */
@@ -80,16 +81,10 @@ function matching() {
       .min(1)
       .exactOptional()
       .describe("Host names; *.example.com matches one label. Default: all"),
-    path: urlPath("prefix")
-      .exactOptional()
-      .describe("Path prefix, on segment boundaries; default: /"),
-    exact: urlPath("exact").exactOptional().describe("One exact path"),
-    regex: pathRegex().exactOptional().describe("Regular expression for the whole path"),
-    methods: z
-      .array(z.string().superRefine(checkMethod))
-      .min(1)
-      .exactOptional()
-      .describe("Methods; default: all"),
+    path: optional("Path prefix, on segment boundaries; default: /", urlPath("prefix")),
+    exact: optional("One exact path", urlPath("exact")),
+    regex: optional("Regular expression for the whole path", pathRegex()),
+    methods: optional("Methods; default: all", z.array(z.string().superRefine(checkMethod)).min(1)),
     headers: matchedHeaders(),
   };
 }
@@ -102,24 +97,41 @@ function route() {
     .strictObject({
       name: name().describe("Name in metrics and log: 1 to 64 of a-z, 0-9, _ and -"),
       ...matching(),
-      ...networkKeys(),
-      paths: paths(),
+      allow: networkList()
+        .exactOptional()
+        .describe("Networks, or names of them, that may send requests; others get 403"),
+      deny: optional("Networks, or names of them, that get 403", networkList()),
+      paths: oneOf(["strict", "encoded", "asSent"], "strict").describe(
+        "Paths to accept: encoded also those with %2F, %3B and the like, asSent also those with //, ; and brackets",
+      ),
       ...accessKeys(),
-      upstream: text().exactOptional().describe("Upstream; required unless decisions.only"),
-      forwardAuthorization: z
-        .enum(["strip", "keep"])
-        .default("strip")
-        .describe("Whether the backend gets the Authorization header"),
-      limits: routeLimits().exactOptional().describe("Overrides server.limits"),
-      rateLimit: rateLimit().exactOptional().describe("Limits the requests of one caller (429)"),
-      rewrite: rewrite().exactOptional().describe("Rewrites the path for the backend"),
+      upstream: optional("Upstream; required unless decisions.only", text()),
+      forwardAuthorization: oneOf(["strip", "keep"], "strip").describe(
+        "Whether the backend gets the Authorization header",
+      ),
+      limits: optionalMapping("Overrides server.limits", {
+        bodyBytes: optional("Size of a request's body", sizeOrUnlimited()),
+      }),
+      rateLimit: optional("Limits the requests of one caller (429)", rateLimit()),
+      rewrite: optional("Rewrites the path for the backend", rewrite()),
       ...headerKeys(),
-      timeouts: routeTimeouts(),
-      concurrency: concurrency(),
-      authorize: routeAuthorize(),
+      timeouts: optionalMapping("Overrides those of the upstream", {
+        response: optional("Time until the response head", duration()),
+        idle: optional("Maximum silence within a body", duration()),
+      }),
+      concurrency: optionalMapping("Limits the requests in flight", {
+        requests: whole(1, 1_000_000).describe("Requests in flight; further ones get 429"),
+        by: oneOf(["route", "subject", "client"], "route").describe(
+          "What counts together: all of the route, or those of one subject or client",
+        ),
+      }),
+      authorize: optional(
+        "Entry of authorization that must allow the request, after require",
+        text(),
+      ),
       retry: retry(),
       mirror: mirror(),
-      assertion: routeAssertion(),
+      assertion: optional("Whether the backend gets an assertion: tokens.assertion", z.boolean()),
     })
     .transform(({ path, exact, regex, upstream = NOWHERE, ...others }) => {
       const rest = { ...others, upstream };
@@ -173,64 +185,15 @@ function matchedHeaders() {
     .describe("Header fields that a request must have");
 }
 
-function paths() {
-  return z
-    .enum(["strict", "encoded", "asSent"])
-    .default("strict")
-    .describe(
-      "Paths to accept: encoded also those with %2F, %3B and the like, asSent also those with //, ; and brackets",
-    );
-}
-
-function networkKeys() {
-  return {
-    allow: networkList()
-      .exactOptional()
-      .describe("Networks, or names of them, that may send requests; others get 403"),
-    deny: networkList().exactOptional().describe("Networks, or names of them, that get 403"),
-  };
-}
-
-function routeTimeouts() {
-  return z
-    .strictObject({
-      response: duration().exactOptional().describe("Time until the response head"),
-      idle: duration().exactOptional().describe("Maximum silence within a body"),
-    })
-    .exactOptional()
-    .describe("Overrides those of the upstream");
-}
-
-function concurrency() {
-  return z
-    .strictObject({
-      requests: whole(1, 1_000_000).describe("Requests in flight; further ones get 429"),
-      by: z
-        .enum(["route", "subject", "client"])
-        .default("route")
-        .describe("What counts together: all of the route, or those of one subject or client"),
-    })
-    .exactOptional()
-    .describe("Limits the requests in flight");
-}
-
-function routeLimits() {
-  return z.strictObject({
-    bodyBytes: sizeOrUnlimited().exactOptional().describe("Size of a request's body"),
-  });
-}
-
 function rateLimit() {
   return z.strictObject({
     requests: whole(1, 1_000_000).describe("Sustained rate: requests per within"),
     within: wholeSeconds({ min: 1_000 }).prefault("1s").describe("Period, in whole seconds"),
-    burst: whole(1, 1_000_000).exactOptional().describe("Requests at once; default: requests"),
-    by: z
-      .enum(["subject", "address"])
-      .exactOptional()
-      .describe(
-        "What counts as one caller; default: subject, or address with auth: none or optional",
-      ),
+    burst: optional("Requests at once; default: requests", whole(1, 1_000_000)),
+    by: optional(
+      "What counts as one caller; default: subject, or address with auth: none or optional",
+      z.enum(["subject", "address"]),
+    ),
   });
 }
 
@@ -242,32 +205,26 @@ function retryCause() {
 }
 
 function retry() {
-  return z
-    .strictObject({
-      attempts: whole(0, 5).default(1).describe("Maximum number of retries"),
-      on: z
-        .array(retryCause())
-        .prefault(["connect", "stale"])
-        .describe(
-          "connect: no connection; stale: it closed before the response; statuses: only for idempotent methods",
-        ),
-    })
-    .exactOptional()
-    .describe("When a request is sent again");
+  return optionalMapping("When a request is sent again", {
+    attempts: whole(0, 5).default(1).describe("Maximum number of retries"),
+    on: z
+      .array(retryCause())
+      .prefault(["connect", "stale"])
+      .describe(
+        "connect: no connection; stale: it closed before the response; statuses: only for idempotent methods",
+      ),
+  });
 }
 
 /** Copies of requests for another upstream. */
 function mirror() {
-  return z
-    .strictObject({
-      upstream: text().describe("Upstream that gets the copies"),
-      percent: z.number().min(0).max(100).default(100).describe("Percentage of requests to copy"),
-      bodyBytes: size({ max: 2 ** 30 })
-        .prefault("1MiB")
-        .describe("Longest body to copy"),
-    })
-    .exactOptional()
-    .describe("Sends copies of requests to another upstream");
+  return optionalMapping("Sends copies of requests to another upstream", {
+    upstream: text().describe("Upstream that gets the copies"),
+    percent: z.number().min(0).max(100).default(100).describe("Percentage of requests to copy"),
+    bodyBytes: size({ max: 2 ** 30 })
+      .prefault("1MiB")
+      .describe("Longest body to copy"),
+  });
 }
 
 /** The section `networks`. */
@@ -308,7 +265,7 @@ function isStripped(route: Mapping, prefix: string): boolean {
 }
 
 /** Returns the regular expression of a route; undefined if it has none, or one that does not parse. */
-function expressionOf(route: Mapping): ComparableExpression | undefined {
+function expressionOf(route: Mapping) {
   const text = textAt(route, "regex");
   return text === undefined ? undefined : comparableExpression(text);
 }

@@ -96,11 +96,7 @@ export class LdapConnections {
 }
 
 /** The response of the password policy control to a bind (draft-behera-ldap-password-policy). */
-export interface PolicyWord {
-  readonly error?: number;
-  readonly timeBeforeExpiration?: number;
-  readonly graceAuthNsRemaining?: number;
-}
+export type PolicyWord = Readonly<Ldapts.PasswordPolicyValue>;
 
 /** Maximum size of the response to one operation, in bytes. A thousand groups fit. */
 const LARGEST_ANSWER = 1024 ** 2;

@@ -3,7 +3,6 @@ import { ConfigError } from "../../../core/config-problem.ts";
 import { MAX_PASSWORD_BYTES } from "../../hashing/new-hash.ts";
 import type { AttemptOrigin } from "../../throttle/login-throttle.ts";
 import {
-  authoritiesIn,
   failureOf,
   isAskable,
   RecentTimes,
@@ -32,23 +31,12 @@ import {
 
 /** What an operator can do about a directory that cannot be used. The numbers are result codes (RFC 4511 §4.1.9). */
 const LDAP_HINTS: readonly StoreHint[] = [
-  { reason: /credentials of `bind`/, hint: "check `bind.dn` and `bind.password`" },
-  {
-    reason: /^there is no /,
-    hint: "check `search.base` and `groups.base`, and whether `bind` may read them",
-  },
-  {
-    reason: /\(50\)$/,
-    hint: "give the entry of `bind` permission to read and search there",
-  },
-  {
-    reason: /\((?:8|13)\)$/,
-    hint: "the directory requires TLS: use ldaps:// or `startTls: true`",
-  },
-  { reason: /\(1\)$/, hint: "it may require a bind before a search: set `bind`" },
+  [/credentials of `bind`/, "check `bind.dn` and `bind.password`"],
+  [/^there is no /, "check `search.base` and `groups.base`, and whether `bind` may read them"],
+  [/\(50\)$/, "give the entry of `bind` permission to read and search there"],
+  [/\((?:8|13)\)$/, "the directory requires TLS: use ldaps:// or `startTls: true`"],
+  [/\(1\)$/, "it may require a bind before a search: set `bind`"],
 ];
-
-const HIDDEN = "or the directory hides it from `bind`";
 
 /**
  * Checks that the attributes in the settings exist. A directory answers a search for an unknown attribute as it answers
@@ -64,10 +52,9 @@ async function doubtsAbout(
   const look = async (where: "search" | "groups", base: string, attributes: readonly string[]) => {
     for (const attribute of attributes) {
       if (await connection.has(base, `(${attribute}=*)`)) continue;
-      const doubt = `no entry below ${where}.base has the attribute ${attribute}`;
       doubts.push({
-        doubt,
-        hint: `there are no entries yet, the attribute has another name, ${HIDDEN}`,
+        doubt: `no entry below ${where}.base has the attribute ${attribute}`,
+        hint: "there are no entries yet, the attribute has another name, or the directory hides it from `bind`",
       });
     }
   };
@@ -125,8 +112,7 @@ function forbids(word: PolicyWord | undefined): boolean {
 /** The kind of store that searches for the user in a directory and then binds as that user. */
 export const ldap: StoreKind<StoreSettings<"ldap">> = {
   open: async (settings, context) => new LdapStore(settings, context),
-  async inspect({ url, caFile, search, groups }, contentOf) {
-    authoritiesIn(caFile, contentOf);
+  async inspect({ url, search, groups }) {
     const { FilterParser } = await import("ldapts");
     for (const { filter } of [search, ...(groups === undefined ? [] : [groups])]) {
       try {
@@ -153,6 +139,7 @@ class LdapStore implements OpenUserStore {
   readonly #access: StoreAccess;
   readonly #trust: ReturnType<typeof openTrust>;
   readonly #times = new RecentTimes();
+  readonly decoys = this.#times.decoys;
   /** `#searching` is bound as the settings say; `#binding` binds as users. */
   readonly #searching: LdapConnections;
   readonly #binding: LdapConnections;
@@ -172,10 +159,6 @@ class LdapStore implements OpenUserStore {
     return this.#access.run(origin, (leftMs) =>
       this.#verified(username, password, performance.now() + leftMs),
     );
-  }
-
-  get decoys(): OpenUserStore["decoys"] {
-    return this.#times.decoys;
   }
 
   readonly failing = (): boolean => this.#access.failing();

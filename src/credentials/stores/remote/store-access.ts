@@ -26,19 +26,15 @@ export class RecentTimes {
     this.#at = (this.#at + 1) % REMEMBERED;
   }
 
-  /** Waits for one of the times, picked at random. Returns at once if there is none yet. */
-  async spend(): Promise<void> {
-    const ms = this.#ms[Math.floor(Math.random() * this.#ms.length)];
-    if (ms !== undefined) await sleep(ms);
-  }
-
+  /** Each waits for one of the times, picked at random, or not at all if there is none yet. */
   readonly decoys: UserStore["decoys"] = {
     count: () => ASSUMED_USERS,
-    verify: () => this.spend(),
+    verify: async () => {
+      const ms = this.#ms[Math.floor(Math.random() * this.#ms.length)];
+      if (ms !== undefined) await sleep(ms);
+    },
   };
 }
-
-/** What Sallyport exchanges with a remote store about a user: a name, and groups. */
 
 const LONGEST_BYTES = 1024;
 const CONTROL = /\p{Cc}/u;

@@ -2,7 +2,7 @@ import { withTimeout } from "../../../lib/async/with-timeout.ts";
 import { asSubquery, POSTGRES_HINTS, PostgresPool } from "../../../lib/postgres/postgres-pool.ts";
 import { LATE, remoteFailure } from "../../../lib/text/error-code.ts";
 import { hashStore } from "../hash-store.ts";
-import { authoritiesIn, openTrust, StoreAccess } from "../remote/store-access.ts";
+import { openTrust, StoreAccess } from "../remote/store-access.ts";
 import type { StoreSettings } from "../store-kinds.ts";
 import type { StoreKind } from "../user-store.ts";
 import { COLUMNS_HINT, columnsFault, sqlUsers } from "./sql-users.ts";
@@ -45,11 +45,6 @@ export const postgres: StoreKind<StoreSettings<"postgres">> = {
       },
       close: () => pool.close(),
     };
-  },
-
-  async inspect({ caFile }, contentOf) {
-    authoritiesIn(caFile, contentOf);
-    return undefined;
   },
 
   clearText: ({ url, tls }) => (tls ? undefined : { url, hint: "use TLS" }),

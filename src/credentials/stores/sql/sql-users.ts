@@ -47,10 +47,7 @@ export function sqlUsers({ store, access, log, rows }: SqlSource): HashSource {
 }
 
 /** What an operator can do if the query returns unsuitable columns. */
-export const COLUMNS_HINT: StoreHint = {
-  reason: /password_hash/,
-  hint: "docs/users.md lists the columns",
-};
+export const COLUMNS_HINT: StoreHint = [/password_hash/, "docs/users.md lists the columns"];
 
 /**
  * Checks the columns of a query.

@@ -5,19 +5,16 @@ import { StoreAccess, StoreUnavailable } from "../remote/store-access.ts";
 import { LATE, remoteFailure } from "../../../lib/text/error-code.ts";
 import type { StoreSettings } from "../store-kinds.ts";
 import type { StoreKind } from "../user-store.ts";
-import { COLUMNS_HINT, columnsFault, type Row, sqlUsers } from "./sql-users.ts";
-import { ERROR_CODEC } from "../../../core/request/errors.ts";
-import { NoReplyError, RpcClient } from "../../../lib/async/thread-rpc.ts";
+import { COLUMNS_HINT, columnsFault, sqlUsers } from "./sql-users.ts";
+import { NoReplyError, RpcClient } from "../../../core/thread-rpc.ts";
 import { startWorker } from "../../../lib/async/worker-file.ts";
 import type { SqliteApi } from "./sqlite-worker.ts";
 
 const MEMORY = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 };
 
-type SqliteCalls = RpcClient<SqliteApi>;
-
 interface Running {
   readonly worker: Worker;
-  readonly calls: SqliteCalls;
+  readonly calls: RpcClient<SqliteApi>;
 }
 
 /** A thread that queries SQLite. It starts with the first query. */
@@ -31,33 +28,23 @@ class SqliteThread {
     return this.#running === undefined ? 0 : 1;
   }
 
-  /** @throws StoreUnavailable, or what SQLite says. */
-  rows(path: string, query: string, username: string, leftMs: number): Promise<readonly Row[]> {
-    return this.#ask(leftMs, (calls) =>
-      calls.callWithTimeout(leftMs, "rows", path, query, username),
-    );
-  }
-
-  /** @throws StoreUnavailable, or what SQLite says. */
-  columns(path: string, query: string, leftMs: number): Promise<readonly string[]> {
-    return this.#ask(leftMs, (calls) => calls.callWithTimeout(leftMs, "columns", path, query));
-  }
-
   async close(): Promise<void> {
     this.#closed = true;
     await this.#running?.worker.terminate();
   }
 
-  async #ask<Result>(
+  /** Calls a function of the thread. @throws StoreUnavailable, or what SQLite says. */
+  async ask<Name extends keyof SqliteApi>(
     leftMs: number,
-    call: (calls: SqliteCalls) => Promise<Result>,
-  ): Promise<Result> {
+    name: Name,
+    ...args: Parameters<SqliteApi[Name]>
+  ) {
     if (this.#closed) throw new StoreUnavailable("the store is closed");
     // A disk that hangs must block one thread, not another one for each login.
     if (this.#hanging) throw new StoreUnavailable("an earlier query has not ended");
     this.#running ??= this.#start(leftMs);
     try {
-      return await call(this.#running.calls);
+      return await this.#running.calls.callWithTimeout(leftMs, name, ...args);
     } catch (error) {
       if (!(error instanceof NoReplyError)) throw error;
       this.#giveUp();
@@ -67,7 +54,7 @@ class SqliteThread {
 
   #start(lateMs: number): Running {
     const worker = startWorker("sqlite-worker", import.meta.url, MEMORY);
-    const calls: SqliteCalls = new RpcClient(worker, ERROR_CODEC, {
+    const calls = new RpcClient<SqliteApi>(worker, {
       timeoutMs: lateMs,
       maxPending: () => 1,
     });
@@ -102,7 +89,7 @@ export const sqlite: StoreKind<StoreSettings<"sqlite">> = {
       store: "sqlite",
       access,
       log,
-      rows: (username, leftMs) => thread.rows(path, query, username, leftMs),
+      rows: (username, leftMs) => thread.ask(leftMs, "rows", path, query, username),
     });
     return {
       ...hashStore(users, verifier),
@@ -126,14 +113,12 @@ export const sqlite: StoreKind<StoreSettings<"sqlite">> = {
     return undefined;
   },
 
-  clearText: () => undefined,
-
   hints: [
     COLUMNS_HINT,
-    {
-      reason: /^the query cannot be run/,
-      hint: "is `path` the database, and does it have the table and columns that the query names?",
-    },
+    [
+      /^the query cannot be run/,
+      "is `path` the database, and does it have the table and columns that the query names?",
+    ],
   ],
 };
 
@@ -143,7 +128,7 @@ async function examined(
   timeoutMs: number,
 ): Promise<string | undefined> {
   try {
-    return columnsFault(await thread.columns(path, query, timeoutMs));
+    return columnsFault(await thread.ask(timeoutMs, "columns", path, query));
   } catch (error) {
     return `the query cannot be run: ${remoteFailure(error)}`;
   }

@@ -3,8 +3,7 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import { parentPort } from "node:worker_threads";
-import { ERROR_CODEC } from "../../../core/request/errors.ts";
-import { expose } from "../../../lib/async/thread-rpc.ts";
+import { expose } from "../../../core/thread-rpc.ts";
 import type { Row } from "./sql-users.ts";
 
 /** How long a query waits while another process writes, before it fails. */
@@ -47,4 +46,4 @@ function opened(path: string): DatabaseSync & Disposable {
 
 export type SqliteApi = typeof API;
 
-if (parentPort !== null) expose(parentPort, API, ERROR_CODEC);
+if (parentPort !== null) expose(parentPort, API);

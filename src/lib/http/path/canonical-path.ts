@@ -19,7 +19,10 @@ export interface CanonicalPath {
   readonly matchPath: string;
 }
 
-/** Segments of unreserved characters, sub-delimiters except `;`, `:` and `@`. Dot segments are checked separately. */
+/**
+ * Segments of unreserved characters, sub-delimiters except `;`, `:` and `@`, with an `x` for each encoding. Dot segments
+ * are checked separately.
+ */
 const PLAIN = /^(?:\/[A-Za-z0-9\-._~!$&'()*+,=:@]+)*\/?$/;
 const DOT_SEGMENT = /\/\.{1,2}(?:\/|$)/;
 /** A segment that becomes a dot segment without the spaces around it, or a space at the end. */
@@ -127,7 +130,6 @@ interface LoosePath extends CanonicalPath {
 /** Allows for spaces around the dots, because Windows drops them. */
 const SPACED_DOT_SEGMENT = /\/ *\.{1,2} *(?:\/|$)/;
 /** For a path in which each encoding was replaced by `x`. */
-const ENCODED_FORM = /^(?:\/[A-Za-z0-9\-._~!$&'()*+,=:@]+)*\/?$/;
 const AS_SENT_FORM = /^\/[A-Za-z0-9\-._~!$&'()*+,=:@/;[\]|{}^]*$/;
 
 /** Whether a route that accepts `taken` accepts a path of this spelling. */
@@ -158,7 +160,7 @@ export function loosePath(raw: string): LoosePath | undefined {
 }
 
 function spellingOf(form: string): LoosePath["spelling"] | undefined {
-  if (ENCODED_FORM.test(form)) return "encoded";
+  if (PLAIN.test(form)) return "encoded";
   return AS_SENT_FORM.test(form) ? "asSent" : undefined;
 }
 

@@ -1,4 +1,3 @@
-import type { RecentMinute } from "../../../core/recent.ts";
 import { SILENT_MS, SOON_MS, type Status, type StatusRefusal } from "../../../core/status.ts";
 import { amount, bytes, clockTime, latency, moment, relative, span } from "./words.ts";
 
@@ -157,7 +156,7 @@ export function sectionsOf(status: Status, before?: Status) {
 
 /** Returns one series for each word that occurred, the most frequent first. */
 function seriesOf(
-  minutes: readonly RecentMinute[],
+  minutes: Status["minutes"],
   kind: "logins" | "refusals",
   toneOf: (word: string) => Tone,
 ): Series[] {

@@ -3,10 +3,13 @@
  * calls. Arguments and results are plain data, copied by structured clone.
  */
 
+import { ConfigError, type ConfigProblem } from "./config-problem.ts";
+import { type ErrorCode, GateError, type Reason } from "./request/errors.ts";
+
 /** One end of a channel between two threads: a `Worker`, or its `parentPort`. */
-export interface ThreadPort<Packed> {
+interface ThreadPort {
   postMessage(message: unknown): void;
-  on(event: "message", listener: (message: Message<Packed>) => void): unknown;
+  on(event: "message", listener: (message: Message) => void): unknown;
 }
 
 interface Call {
@@ -17,15 +20,39 @@ interface Call {
 }
 
 /** Values have the types that both sides declare. `never` is assignable to all of them. */
-type Message<Packed> =
+type Message =
   | Call
   | { readonly reply: number; readonly value: never }
-  | { readonly reply: number; readonly error: Packed };
+  | { readonly reply: number; readonly error: PackedError };
 
-/** Encodes errors for the channel: structured clone keeps only their messages. */
-export interface ErrorCodec<Packed> {
-  pack(error: unknown): Packed;
-  revive(packed: Packed): Error;
+/** An error for the channel: structured clone keeps only messages. */
+type PackedError =
+  | {
+      readonly kind: "gate";
+      readonly code: ErrorCode;
+      readonly message: string;
+      readonly reason: Reason;
+      readonly retryAfter: number | undefined;
+    }
+  | { readonly kind: "config"; readonly problems: readonly ConfigProblem[] }
+  | { readonly kind: "other"; readonly name: string; readonly message: string };
+
+/** Keeps all fields of Sallyport's own errors, and the name and message of others. */
+function packed(error: unknown): PackedError {
+  if (error instanceof GateError) {
+    const { code, message, reason, retryAfter } = error;
+    return { kind: "gate", code, message, reason, retryAfter };
+  }
+  if (error instanceof ConfigError) return { kind: "config", problems: error.problems };
+  return error instanceof Error
+    ? { kind: "other", name: error.name, message: error.message }
+    : { kind: "other", name: "Error", message: "unknown error" };
+}
+
+function revived(error: PackedError): Error {
+  if (error.kind === "gate") return new GateError(error.code, error);
+  if (error.kind === "config") return new ConfigError(error.problems);
+  return Object.assign(new Error(error.message), { name: error.name });
 }
 
 type Api = Readonly<Record<string, (...args: never[]) => unknown>>;
@@ -55,20 +82,20 @@ interface Pending {
 }
 
 /** Calls the functions that another thread exposes. */
-export class RpcClient<Theirs extends Api, Packed = unknown> {
-  readonly #port: Pick<ThreadPort<unknown>, "postMessage">;
+export class RpcClient<Theirs extends Api> {
+  readonly #port: Pick<ThreadPort, "postMessage">;
   readonly #limits: RpcLimits;
   readonly #pending = new Map<number, Pending>();
   #lastId = 0;
   #gone = false;
 
-  constructor(port: ThreadPort<Packed>, { revive }: ErrorCodec<Packed>, limits: RpcLimits) {
+  constructor(port: ThreadPort, limits: RpcLimits) {
     this.#port = port;
     this.#limits = limits;
     port.on("message", (message) => {
       if (!("reply" in message)) return;
       const pending = this.#pending.get(message.reply);
-      if ("error" in message) pending?.reject(revive(message.error));
+      if ("error" in message) pending?.reject(revived(message.error));
       else pending?.resolve(message.value);
     });
   }
@@ -116,11 +143,7 @@ export class RpcClient<Theirs extends Api, Packed = unknown> {
 }
 
 /** Exposes these functions to the other thread. An error thrown by a notification is not caught. */
-export function expose<Packed>(
-  port: ThreadPort<Packed>,
-  ours: Api,
-  { pack }: ErrorCodec<Packed>,
-): void {
+export function expose(port: ThreadPort, ours: Api): void {
   const functions = new Map<string, (...args: never[]) => unknown>(Object.entries(ours));
   async function run({ call, name, args }: Call): Promise<void> {
     try {
@@ -130,7 +153,7 @@ export function expose<Packed>(
       if (call > 0) port.postMessage({ reply: call, value });
     } catch (error) {
       if (call === 0) throw error;
-      port.postMessage({ reply: call, error: pack(error) });
+      port.postMessage({ reply: call, error: packed(error) });
     }
   }
   port.on("message", (message) => {

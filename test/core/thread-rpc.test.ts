@@ -1,8 +1,8 @@
 import { MessageChannel } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
-import { ERROR_CODEC, GateError } from "../../src/core/request/errors.ts";
-import { expose, RpcClient, type RpcLimits } from "../../src/lib/async/thread-rpc.ts";
+import { GateError } from "../../src/core/request/errors.ts";
+import { expose, RpcClient, type RpcLimits } from "../../src/core/thread-rpc.ts";
 import { until } from "../support/until.ts";
 
 function connected(limits: Partial<RpcLimits> = {}) {
@@ -25,9 +25,9 @@ function connected(limits: Partial<RpcLimits> = {}) {
     },
     uncloneable: (): unknown => () => undefined,
   };
-  expose(port2, api, ERROR_CODEC);
+  expose(port2, api);
   const all = { timeoutMs: 10_000, maxPending: () => 100, ...limits };
-  return { calls: new RpcClient<typeof api>(port1, ERROR_CODEC, all), told, never };
+  return { calls: new RpcClient<typeof api>(port1, all), told, never };
 }
 
 test("functions receive their arguments, and their results are returned", async () => {
