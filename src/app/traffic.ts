@@ -5,8 +5,8 @@ import type { UpstreamLoad } from "../upstream/pool/upstreams.ts";
 import type { Gate } from "../server/request/gate.ts";
 import type { PublishRevocations } from "../core/revocation.ts";
 import { openTracing } from "../observe/tracing/tracing-settings.ts";
+import type { ThreadCounts } from "../lib/async/shared-counts.ts";
 import type { ConnectionLedger } from "../server/listener/connection-ledger.ts";
-import type { ConnectionCounts } from "../server/listener/open-connections.ts";
 import { drain } from "../server/listener/draining.ts";
 import { listen, type Listener } from "../server/listener/listen.ts";
 import { Pipeline } from "../server/request/pipeline.ts";
@@ -49,7 +49,7 @@ export interface TrafficOptions extends Omit<GateOptions, OwnOptions> {
   readonly shared: boolean;
   readonly nextId: () => number;
   /** Counters for open connections and requests in flight, shared with other threads. */
-  readonly connections?: ConnectionCounts;
+  readonly connections?: ThreadCounts;
   readonly inFlight: NonNullable<GateOptions["inFlight"]>;
   readonly usage?: FairReadingOptions["usage"];
   /** Receives the reload state of each file of trusted keys. */

@@ -192,8 +192,10 @@ the token in the Authorization header.`,
       createDryRunRequest({
         method: flags.method ?? "GET",
         url,
-        headers: flags.header ?? [],
-        authorization: token === undefined ? undefined : `Bearer ${token}`,
+        headers: [
+          ...(flags.header ?? []),
+          ...(token === undefined ? [] : [`Authorization: Bearer ${token}`]),
+        ],
         peer: flags.client ?? "127.0.0.1",
       }),
     );

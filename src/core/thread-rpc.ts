@@ -31,7 +31,7 @@ type PackedError =
       readonly kind: "gate";
       readonly code: ErrorCode;
       readonly message: string;
-      readonly reason: Reason | undefined;
+      readonly reason: Reason;
       readonly retryAfter: number | undefined;
     }
   | { readonly kind: "config"; readonly problems: readonly ConfigProblem[] }

@@ -74,7 +74,7 @@ async function checked(
       attempt.failed();
       // The names that no other store knows get this answer, so a different one would tell them apart.
       if (credentials.isPartial()) throw unavailable("bad_credentials");
-      throw new GateError("bad_credentials", { reason: "bad_credentials" });
+      throw new GateError("bad_credentials");
     case "unavailable":
       attempt.abandoned();
       throw unavailable("users_unavailable");

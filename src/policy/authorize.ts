@@ -272,7 +272,7 @@ export function authorize(
     throw new GateError("invalid_token", { reason: "unbound", scope: challengeOf(require) });
   }
   if (require !== undefined && !meets(identity, require)) {
-    throw new GateError("forbidden", { reason: "forbidden", scope: challengeOf(require) });
+    throw new GateError("forbidden", { scope: challengeOf(require) });
   }
   return authorizer === undefined
     ? mintPermit(request, route, identity)
@@ -287,7 +287,7 @@ function permitIfAllowed(
   identity: Identity,
 ): Permit | Promise<Permit> {
   const permitIf = (allowed: boolean): Permit => {
-    if (!allowed) throw new GateError("forbidden", { reason: "forbidden" });
+    if (!allowed) throw new GateError("forbidden");
     return mintPermit(request, route, identity);
   };
   const allowed = authorizer.allows(request, identity);

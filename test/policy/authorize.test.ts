@@ -57,7 +57,7 @@ describe("without a caller", () => {
 });
 
 test("a caller without a matching route is refused for the missing route", () => {
-  expect(verdict(undefined, alice)).toBe("no_route undefined");
+  expect(verdict(undefined, alice)).toBe("no_route no_route");
 });
 
 describe("groups", () => {

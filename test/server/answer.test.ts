@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ErrorCode, errorRow, ERRORS, GateError } from "../../src/core/request/errors.ts";
-import { envelopeAnswer, errorAnswer } from "../../src/server/request/write-answer.ts";
+import { errorAnswer, successAnswer } from "../../src/server/request/write-answer.ts";
 import { TrackedResponse } from "../../src/server/request/tracked-response.ts";
 import { expectEnvelope, expectRefusal } from "../support/envelope.ts";
 import { listeningPort } from "../support/listening-port.ts";
@@ -21,8 +21,8 @@ function headersOf({ headers }: { readonly headers: readonly string[] }): Map<st
 
 describe("an envelope", () => {
   test("has the headers of the contract, and the length in bytes", () => {
-    const envelope = { id: 7, message: "Gr\u00fc\u00dfe \ud83d\ude00", success: true, token: "x" };
-    const answer = envelopeAnswer(200, envelope, { requestId: "request-7" });
+    const message = "Gr\u00fc\u00dfe \ud83d\ude00";
+    const answer = successAnswer({ id: 7, requestId: "request-7" }, message, { token: "x" });
     expect(Object.fromEntries(headersOf(answer))).toEqual({
       "content-type": "application/json",
       "content-length": String(Buffer.byteLength(answer.body)),
@@ -32,8 +32,8 @@ describe("an envelope", () => {
     });
     expect([answer.status, answer.close, JSON.parse(String(answer.body))]).toEqual([
       200,
-      false,
-      envelope,
+      undefined,
+      { id: 7, message, success: true, token: "x" },
     ]);
   });
 });

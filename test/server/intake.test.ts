@@ -48,7 +48,7 @@ async function accepted(...parts: Parameters<typeof sent>): Promise<GateRequest>
 
 async function refusal(...parts: Parameters<typeof sent>): Promise<string> {
   const got = await sent(...parts);
-  return got instanceof GateError ? `${got.code} ${got.reason ?? ""}`.trim() : "accepted";
+  return got instanceof GateError ? `${got.code} ${got.reason}` : "accepted";
 }
 
 describe("the request target", () => {
@@ -158,7 +158,9 @@ test("TRACE is a method that nothing allows", async () => {
 test("more fields than Node reports reliably are refused", async () => {
   const fields = (count: number) => Array.from({ length: count }, (_, i) => `X-${i}: 1`);
   expect(await refusal("GET / HTTP/1.1", fields(MAX_HEADER_FIELDS - 1))).toBe("accepted");
-  expect(await refusal("GET / HTTP/1.1", fields(MAX_HEADER_FIELDS))).toBe("header_too_large");
+  expect(await refusal("GET / HTTP/1.1", fields(MAX_HEADER_FIELDS))).toBe(
+    "header_too_large header_too_large",
+  );
 });
 
 test("the peer is the address of the connection", async () => {

@@ -1,7 +1,6 @@
 /** One client in fair reading. Nothing is sent on the sockets. */
 import { Socket } from "node:net";
 import { expect, it } from "vitest";
-import { ClientRanking } from "../../src/server/listener/reading/waiting-clients.ts";
 import {
   ReadingClient,
   ReadingClients,
@@ -15,7 +14,7 @@ function oneThread(now = () => 0) {
   new Float64Array(memory).fill(1, -1);
   const shared = new SharedUsage({ memory, row: 0 }, now);
   const clients = new ReadingClients(shared);
-  return { shared, clients, ranking: new ClientRanking(clients, shared) };
+  return { shared, clients };
 }
 
 it("resumes open connections before new ones, each of them once", () => {
@@ -57,21 +56,21 @@ it("halves the usage every 32 ms, however often it is read", () => {
 });
 
 it("calls clients heavy from half of the usage-weighted mean, but never with little usage", () => {
-  const { clients, ranking } = oneThread();
+  const { clients } = oneThread();
   for (const name of ["a", "b"]) clients.of(name).charge(100, 0);
   clients.of("c").charge(2, 0);
-  expect(ranking.heavyFrom(0).others).toBeGreaterThan(40);
-  expect(ranking.heavyFrom(0).others).toBeLessThan(51);
-  expect(ranking.heavyFrom(320).others).toBe(16);
+  expect(clients.heavyFrom(0).others).toBeGreaterThan(40);
+  expect(clients.heavyFrom(0).others).toBeLessThan(51);
+  expect(clients.heavyFrom(320).others).toBe(16);
 });
 
 it("calls served clients heavy if they use much of the time, and compares them among themselves", () => {
-  const { shared, clients, ranking } = oneThread();
+  const { shared, clients } = oneThread();
   const served = clients.of("served");
   shared.served(served.bucket);
   for (let i = 0; i < 8; i += 1) clients.of(`stranger ${i}`).charge(100, 0);
   served.charge(200, 0);
-  const isHeavy = (name: string) => ranking.isHeavy(clients.of(name), 0, ranking.heavyFrom(0));
+  const isHeavy = (name: string) => clients.isHeavy(clients.of(name), 0, clients.heavyFrom(0));
   expect([isHeavy("served"), isHeavy("stranger 0")]).toEqual([false, true]);
   const flooder = clients.of("served, too");
   shared.served(flooder.bucket);

@@ -39,7 +39,7 @@ function refusalDetail(
   const names = rest.map((line) => line.split(":", 1)[0]?.toLowerCase() ?? "").filter(Boolean);
   const count = (name: string): number => names.filter((each) => each === name).length;
   const target = start.split(" ")[1] ?? "";
-  switch (error.reason ?? error.code) {
+  switch (error.reason) {
     case "header_too_large":
       return `${head.length} bytes in the head, and server.limits.headerBytes is ${headerBytes}`;
     case "underscore_header":
@@ -293,7 +293,7 @@ function letThrough(action: Decision["action"]): Conclusion {
 function refused(error: GateError, dryRun: DryRunRequest, { server }: Configuration): Conclusion {
   const { status } = errorRow(error.code);
   const detail = refusalDetail(error, dryRun, server.limits);
-  return { outcome: "refused", status, reason: error.reason ?? error.code, detail };
+  return { outcome: "refused", status, reason: error.reason, detail };
 }
 
 /** Returns notes on conditions that prevent a request from arriving at all. */

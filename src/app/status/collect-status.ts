@@ -98,7 +98,7 @@ async function explanationOf(
   const url = `${scheme}://${host || "localhost"}${path}`;
   const headers = protocol === "websocket" ? UPGRADE : [];
   try {
-    const asked = { method, url, headers, authorization: undefined, peer: client };
+    const asked = { method, url, headers, peer: client };
     const { verdict, routes, notes } = await explain(createDryRunRequest(asked));
     const route = configuration.routes.find(({ name }) => name === verdict.route);
     const options = [

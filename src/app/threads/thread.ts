@@ -12,14 +12,13 @@ import type {
 } from "../../core/shared-parts.ts";
 import { systemClock, timeOfAllThreads } from "../../lib/clock.ts";
 import { createResponseIds } from "../../lib/http/response-ids.ts";
-import type { SharedCounts } from "../../lib/async/shared-counts.ts";
+import { type SharedCounts, ThreadCounts } from "../../lib/async/shared-counts.ts";
 import { expose, NoReplyError, RpcClient } from "../../core/thread-rpc.ts";
 import { attachInFlight } from "../../policy/concurrency/concurrency-limiter.ts";
 import { withTimeout } from "../../lib/async/with-timeout.ts";
 import { type ProofMemory, UsedProofs } from "../../tokens/proofs/proof-memory.ts";
 import { attachSharedTimes, type SharedTimes } from "../../policy/rates/rate-limiter.ts";
 import { MAX_WAITING } from "../../observe/log/log-sink.ts";
-import { ConnectionCounts } from "../../server/listener/open-connections.ts";
 import type { KeyRing } from "../../tokens/keys/key-ring.ts";
 import { OwnKeys } from "../../tokens/keys/own-keys.ts";
 import { RevocationList } from "../../tokens/revocation/revocation-list.ts";
@@ -193,7 +192,7 @@ function settlingThrough(main: RpcClient<MainApi>, { shared }: Configuration): S
 /** Attaches the counts that all threads share. */
 function countsOf({ connections, inFlight, arrivalTimes, proofs, index }: ThreadData) {
   return {
-    connections: new ConnectionCounts(connections, index),
+    connections: new ThreadCounts(connections, index),
     inFlight: attachInFlight(inFlight, index),
     arrivalTimes: attachSharedTimes(arrivalTimes, timeOfAllThreads()),
     usedProofs: new UsedProofs(proofs),

@@ -202,7 +202,7 @@ interface ErrorDetails {
   readonly description?: string | undefined;
   /** What was wrong with the proof, for the DPoP challenge: a nonce was missing, or anything else. */
   readonly dpop?: { readonly nonce: string } | "invalid" | undefined;
-  /** The cause, for the log and the metrics only; never sent to the client. */
+  /** The cause, for the log and the metrics only; never sent to the client. By default the code. */
   readonly reason?: Reason | undefined;
   readonly cause?: unknown;
   /** The measured size and the limit that it exceeds, for `explain`. */
@@ -217,7 +217,7 @@ export class GateError extends Error {
   readonly scope: string | undefined;
   readonly description: string | undefined;
   readonly dpop: ErrorDetails["dpop"];
-  readonly reason: Reason | undefined;
+  readonly reason: Reason;
   readonly exceeded: string | undefined;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
@@ -236,7 +236,7 @@ export class GateError extends Error {
     this.scope = details.scope;
     this.description = details.description;
     this.dpop = details.dpop;
-    this.reason = details.reason;
+    this.reason = details.reason ?? code;
     this.exceeded = details.exceeded;
   }
 }

@@ -10,13 +10,6 @@ interface RequestSource extends Pick<IncomingMessage, "method" | "url" | "header
   readonly socket: Pick<Socket, "remoteAddress">;
 }
 
-interface AdminAccess {
-  /** The peers that may use restricted pages. */
-  readonly allow: Networks;
-  /** The configured host of the listener, which is a valid name for it, too. */
-  readonly host: string;
-}
-
 const LOOPBACK = createNetworks(["127.0.0.0/8", "::1"]);
 
 /**
@@ -25,7 +18,7 @@ const LOOPBACK = createNetworks(["127.0.0.0/8", "::1"]);
  */
 export function accessRefusal(
   source: RequestSource,
-  { allow, host }: AdminAccess,
+  { allow, host }: Pick<AdminSite, "allow" | "host">,
 ): string | undefined {
   const peer = unmapAddress(source.socket.remoteAddress ?? "");
   if (!allow.has(peer)) return "This address answers the peers of admin.allow only";
@@ -77,18 +70,19 @@ function isOwnName(authority: string | undefined, own: string): boolean {
 }
 
 /** The pages of the admin listener and who may use them. */
-export interface AdminSite extends AdminAccess {
+export interface AdminSite {
+  /** The peers that may use restricted pages. */
+  readonly allow: Networks;
+  /** The configured host of the listener, which is a valid name for it, too. */
+  readonly host: string;
   readonly pages: readonly AdminPage[];
   readonly log: Log;
 }
 
 const NOTHING_HERE = "There is nothing at this address; / lists the pages";
 
-/** Returns the response to a request, or a promise that several requests may share. Neither throws nor rejects. */
-export function adminResponse(
-  request: IncomingMessage,
-  site: AdminSite,
-): AdminResponse | Promise<AdminResponse> {
+/** Returns the response to a request, or those who wait for it, several requests together. Never throws. */
+export function adminResponse(request: IncomingMessage, site: AdminSite): AdminResponse | Waiters {
   const [path = "", query = ""] = (request.url ?? "").split("?", 2);
   const pages = [...site.pages, indexOf(site.pages)].filter((each) => each.path === path);
   if (pages.length === 0) return failure(404, NOTHING_HERE);
@@ -109,50 +103,31 @@ export function adminResponse(
       peer,
       allowed: site.allow.has(peer),
     });
-    return answer instanceof Promise ? withoutError(answer, path, site.log) : answer;
+    return answer instanceof Promise ? waitersFor(answer, path, site.log) : answer;
   } catch (error) {
     return failed(path, error, site.log);
   }
 }
 
-/** One promise per page response, so that everyone who waits for it is answered together. */
-const made = new WeakMap<Promise<AdminResponse>, Promise<AdminResponse>>();
+/** Those who wait for one response of a page: a promise would hold clients in memory after they left. */
+type Waiters = Set<(answer: AdminResponse) => void>;
 
-function withoutError(
-  answer: Promise<AdminResponse>,
-  path: string,
-  log: Log,
-): Promise<AdminResponse> {
-  const known = made.get(answer);
+const waiting = new WeakMap<Promise<AdminResponse>, Waiters>();
+
+/** Returns everyone who waits for the same promise, to join and to leave. */
+function waitersFor(answer: Promise<AdminResponse>, path: string, log: Log): Waiters {
+  const known = waiting.get(answer);
   if (known !== undefined) return known;
-  const safe = answer.catch((error: unknown) => failed(path, error, log));
-  made.set(answer, safe);
-  return safe;
-}
-
-type Deliver = (answer: AdminResponse) => void;
-
-const waiting = new WeakMap<Promise<AdminResponse>, Set<Deliver>>();
-
-/**
- * Waits for a response together with everyone who waits for the same promise.
- *
- * @returns a function that stops waiting at once: a promise would hold clients in memory after they left.
- */
-export function waitForResponse(answer: Promise<AdminResponse>, deliver: Deliver): () => void {
-  let all = waiting.get(answer);
-  if (all === undefined) {
-    const waiters = new Set<Deliver>();
-    all = waiters;
-    waiting.set(answer, waiters);
-    void answer.then((made) => {
+  const waiters: Waiters = new Set();
+  waiting.set(answer, waiters);
+  void answer
+    .catch((error: unknown) => failed(path, error, log))
+    .then((made) => {
       // A cached promise may get further waiters, which this call would not notify.
       waiting.delete(answer);
       for (const each of waiters) each(made);
     });
-  }
-  all.add(deliver);
-  return () => all.delete(deliver);
+  return waiters;
 }
 
 function failed(path: string, error: unknown, log: Log): AdminResponse {

@@ -9,7 +9,7 @@ import {
 import { unmapAddress } from "../../lib/http/networks.ts";
 import { createServer } from "../../lib/http/node-http.ts";
 import { changeOptions, takeListeners } from "../../lib/node-internals/node-sockets.ts";
-import { adminResponse, type AdminSite, waitForResponse } from "./admin-pages.ts";
+import { adminResponse, type AdminSite } from "./admin-pages.ts";
 import { failure } from "./state-pages.ts";
 import { createClientErrorHandler } from "../listener/client-error.ts";
 import { useLingeringClose } from "../listener/discard-body.ts";
@@ -80,26 +80,27 @@ function acceptSingleRequest(
 const PHASES = ["idle", "reading", "answering"] as const;
 type Phase = (typeof PHASES)[number];
 
-/** The slot of one open connection. */
-class AdminSlot {
+/** One open connection. */
+class AdminConnection {
   readonly socket: Socket;
   readonly client: string;
-  #phase: Phase = "idle";
+  readonly limits: PeerLimits;
+  phase: Phase = "idle";
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(socket: Socket, client: string) {
+  constructor(socket: Socket, client: string, limits: PeerLimits) {
     this.socket = socket;
     this.client = client;
+    this.limits = limits;
     socket.once("close", () => clearTimeout(this.#timer));
   }
 
-  get phase(): Phase {
-    return this.#phase;
-  }
+  /** Must be called when a request was read: on a connection without reuse, further data is discarded. */
+  onRequestRead = (): void => undefined;
 
   /** Enters a phase. Calls `onTimeout` unless the next phase begins, or the connection closes, within `limitMs`. */
   enter(phase: Phase, limitMs?: number, onTimeout?: () => void): void {
-    this.#phase = phase;
+    this.phase = phase;
     clearTimeout(this.#timer);
     this.#timer =
       limitMs === undefined || onTimeout === undefined || this.socket.destroyed
@@ -115,20 +116,21 @@ class AdminSlot {
  *
  * @returns a function that gives a connection a slot.
  */
-function adminSlots({ connections: all, perAddress }: PeerLimits, log: AdminOptions["log"]) {
+function adminSlots(limits: PeerLimits, log: AdminOptions["log"]) {
+  const { connections: all, perAddress } = limits;
   /** Oldest first. */
-  const byClient = new Map<string, Set<AdminSlot>>();
+  const byClient = new Map<string, Set<AdminConnection>>();
   let count = 0;
 
-  function heaviest(): ReadonlySet<AdminSlot> | undefined {
-    let found: ReadonlySet<AdminSlot> | undefined;
+  function heaviest(): ReadonlySet<AdminConnection> | undefined {
+    let found: ReadonlySet<AdminConnection> | undefined;
     for (const slots of byClient.values()) {
       if (slots.size > (found?.size ?? 0)) found = slots;
     }
     return found;
   }
 
-  function evict(slots: ReadonlySet<AdminSlot> = new Set()): void {
+  function evict(slots: ReadonlySet<AdminConnection> = new Set()): void {
     const byAge = [...slots];
     const phase = PHASES.find((each) => byAge.some((slot) => slot.phase === each));
     const slot = byAge.find((each) => each.phase === phase);
@@ -138,18 +140,18 @@ function adminSlots({ connections: all, perAddress }: PeerLimits, log: AdminOpti
     log.debug("an admin connection gave way to another", { client: slot.client, phase });
   }
 
-  function remove(slot: AdminSlot): void {
+  function remove(slot: AdminConnection): void {
     const slots = byClient.get(slot.client);
     if (slots?.delete(slot) !== true) return;
     count -= 1;
     if (slots.size === 0) byClient.delete(slot.client);
   }
 
-  return (socket: Socket, client: string): AdminSlot => {
+  return (socket: Socket, client: string): AdminConnection => {
     const own = byClient.get(client)?.size ?? 0;
     if (own >= perAddress) evict(byClient.get(client));
     else if (count >= all) evict(heaviest());
-    const slot = new AdminSlot(socket, client);
+    const slot = new AdminConnection(socket, client, limits);
     const slots = byClient.get(client) ?? new Set();
     byClient.set(client, slots.add(slot));
     count += 1;
@@ -221,13 +223,6 @@ const OTHER_LIMITS: PeerLimits = {
 /** The limits on pipelined requests of one connection. */
 const PIPELINING_LIMITS = { requests: 8, strings: 320 };
 
-interface AdminConnection {
-  readonly slot: AdminSlot;
-  readonly limits: PeerLimits;
-  /** Must be called when a request was read: on a connection without reuse, further data is discarded. */
-  readonly onRequestRead: () => void;
-}
-
 /**
  * The backlog of connections to accept: 64 neighbours opened 1,280 together in the soak test; beyond it, Linux drops SYNs,
  * and clients wait a second. With more, the kubelet would wait longer behind a flood: libuv accepts one connection per turn,
@@ -278,11 +273,10 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     connections.get(socket)?.onRequestRead();
     refuse(error, socket);
   });
-  const { host, port: wanted } = options;
-  const bound = await listening(server, { host, port: wanted, backlog: BACKLOG });
+  const { host, port } = options;
+  const bound = await listening(server, { host, port, backlog: BACKLOG });
   server.on("error", (error) => log.error("admin listener failed", { error }));
-  const { host: address, port } = bound;
-  return { address, port, close: () => closed(server, connections) };
+  return { address: bound.host, port: bound.port, close: () => closed(server, connections) };
 }
 
 /** Gives each connection a slot before Node reads from it. Must be called once. */
@@ -298,7 +292,8 @@ function acceptConnections(
     // The address itself: pods of a node, and its kubelet, often share a /64.
     const peer = unmapAddress(socket.remoteAddress ?? "");
     const limits = allow.has(peer) ? ALLOWED_LIMITS : OTHER_LIMITS;
-    const slot = (limits === ALLOWED_LIMITS ? takeAllowed : takeOther)(socket, peer);
+    const connection = (limits === ALLOWED_LIMITS ? takeAllowed : takeOther)(socket, peer);
+    connections.set(socket, connection);
     socket.once("close", () => connections.delete(socket));
     useLingeringClose(socket);
     buffered?.open(socket, peer);
@@ -308,11 +303,8 @@ function acceptConnections(
       accept(socket);
     };
     if (limits.keepAlive) begin();
-    const onRequestRead = limits.keepAlive
-      ? () => undefined
-      : acceptSingleRequest(socket, limits.headBytes, begin);
-    connections.set(socket, { slot, limits, onRequestRead });
-    slot.enter("idle", limits.headMs, () => {
+    else connection.onRequestRead = acceptSingleRequest(socket, limits.headBytes, begin);
+    connection.enter("idle", limits.headMs, () => {
       const error = Object.assign(new Error("no head"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
       server.emit("clientError", error, socket);
     });
@@ -329,27 +321,23 @@ function respond(
   response.id = options.nextId();
   connection.onRequestRead();
   const answer = adminResponse(request, options);
-  if (!(answer instanceof Promise)) {
+  if (!(answer instanceof Set)) {
     send(response, answer, connection);
     return;
   }
   const deliver = (late: AdminResponse): void => {
-    stop();
+    answer.delete(deliver);
     send(response, late, connection);
   };
-  const stop = waitForResponse(answer, deliver);
-  response.once("close", stop);
-  connection.slot.enter("answering", connection.limits.pageMs, () =>
+  answer.add(deliver);
+  response.once("close", () => answer.delete(deliver));
+  connection.enter("answering", connection.limits.pageMs, () =>
     deliver(failure(503, "This page took too long")),
   );
 }
 
 /** The only place that writes responses. Does not wait for a request body; Node omits the response body for HEAD. */
-function send(
-  response: TrackedResponse,
-  answer: AdminResponse,
-  { slot, limits }: AdminConnection,
-): void {
+function send(response: TrackedResponse, answer: AdminResponse, connection: AdminConnection): void {
   if (response.headersSent || response.destroyed) return;
   const { headers } = response.req;
   const { status, allow } = answer;
@@ -359,10 +347,10 @@ function send(
     ? `${JSON.stringify({ id: response.id, ...answer.json }, undefined, 2)}\n`
     : answer.body;
   const bodyFollows = headers["transfer-encoding"] ?? Number(headers["content-length"]) > 0;
-  if (!limits.keepAlive || bodyFollows !== false) response.shouldKeepAlive = false;
+  if (!connection.limits.keepAlive || bodyFollows !== false) response.shouldKeepAlive = false;
   response.whole = true;
-  slot.enter("reading", limits.readMs, () => slot.socket.destroy());
-  response.once("finish", () => slot.enter("idle"));
+  connection.enter("reading", connection.limits.readMs, () => connection.socket.destroy());
+  response.once("finish", () => connection.enter("idle"));
   response.writeHead(status, {
     "Content-Type": type,
     "Content-Length": Buffer.byteLength(body),

@@ -13,7 +13,7 @@ import {
 } from "../../lib/http/node-http.ts";
 import { GateError } from "../../core/request/errors.ts";
 import { setPeerAddress } from "../../lib/node-internals/node-sockets.ts";
-import { parserErrorCode, parserReason } from "../listener/client-error.ts";
+import { parserRefusal } from "../listener/client-error.ts";
 
 /** A query to explain a request. */
 interface ExplainQuery {
@@ -22,7 +22,6 @@ interface ExplainQuery {
   readonly url: string;
   /** `Name: value` each. */
   readonly headers: readonly string[];
-  readonly authorization: string | undefined;
   /** Address of the TCP peer. */
   readonly peer: string;
 }
@@ -37,14 +36,9 @@ const SAMPLE_KEY = "dGhlIHNhbXBsZSBub25jZQ==";
 
 const URL_FORM = /^(?:(https?):\/\/([^/?#]+))?([/?#].*)?$/i;
 
-/**
- * Creates the head that a client would send. Leaves the path as written: a browser would normalize it, an attacker would
- * not.
- *
- * @throws ExplainQueryError
- */
+/** Creates the head that a client would send. Leaves the path as written, as an attacker would. @throws ExplainQueryError */
 export function createDryRunRequest(query: ExplainQuery): DryRunRequest {
-  const { method, url, peer, authorization } = query;
+  const { method, url, peer } = query;
   if (!METHODS.includes(method) || method === "CONNECT") {
     throw new ExplainQueryError("the method is none that can be explained");
   }
@@ -57,7 +51,6 @@ export function createDryRunRequest(query: ExplainQuery): DryRunRequest {
   // Clients send non-ASCII characters as UTF-8; the head has one character per byte.
   const target = Buffer.from(rest.startsWith("/") ? rest : `/${rest}`).toString("latin1");
   const fields = query.headers.map(fieldOf);
-  if (authorization !== undefined) fields.push(checked("Authorization", authorization));
   const has = (wanted: string): boolean => fields.some(([name]) => name.toLowerCase() === wanted);
   if (!has("host")) fields.unshift(checked("Host", authority));
   if (has("upgrade") && !has("sec-websocket-key")) fields.push(["Sec-WebSocket-Key", SAMPLE_KEY]);
@@ -98,7 +91,7 @@ export function explainPage(
 ): AdminPage {
   return restrictedPage("GET", "/-/explain", async ({ query, headers }) => {
     const asked = query.getAll("header");
-    const own = places();
+    const own = ["authorization", ...places()];
     const names = asked.map((line) => line.split(":", 1)[0]?.trim().toLowerCase() ?? "");
     if (asked.some((line, at) => NOT_IN_A_QUERY.test(line) || own.includes(names[at] ?? ""))) {
       const where = "send it as Authorization, or in the header that the route names";
@@ -111,7 +104,6 @@ export function explainPage(
         method: query.get("method") ?? "GET",
         url: query.get("url") ?? "",
         headers: fields,
-        authorization: headers.authorization,
         peer: query.get("client") ?? LOOPBACK,
       });
       return success("The request was explained, not sent", await explain(request));
@@ -147,9 +139,7 @@ export async function readHead(request: DryRunRequest, headerBytes: number): Pro
   server.on("request", plain).on("checkContinue", plain);
   server.on("checkExpectation", () => reject(new GateError("expectation_failed")));
   server.on("upgrade", (message) => resolve({ message, upgrade: true }));
-  server.on("clientError", (cause: NodeJS.ErrnoException) => {
-    reject(new GateError(parserErrorCode(cause), { cause, reason: parserReason(cause) }));
-  });
+  server.on("clientError", (cause: NodeJS.ErrnoException) => reject(parserRefusal(cause)));
   const [client, listener] = duplexPair();
   // Documented: any duplex stream may be passed to a server as a connection.
   server.emit("connection", listener);

@@ -162,13 +162,11 @@ export function probePages({
       );
       const ready = looked.every(({ passed }) => passed);
       const warnings = noMatches(excluded, all);
-      const rows = more.map(({ kind, name, state, words }) => {
-        return {
-          name: kind,
-          passed: true,
-          state: `${name} ${state === "bad" ? "fails: " : ""}${words}`,
-        };
-      });
+      const rows = more.map(({ kind, name, state, words }) => ({
+        name: kind,
+        passed: true,
+        state: `${name} ${state === "bad" ? "fails: " : ""}${words}`,
+      }));
       return answerOf([ready ? "ready" : "not ready", ...warnings], [...looked, ...rows], query);
     }),
   ];

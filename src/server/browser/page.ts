@@ -75,30 +75,38 @@ export const PAGE_FIELDS: readonly string[] = [
   ...["Referrer-Policy", "same-origin", ...VARIES],
 ];
 
-/** Returns a whole page. @param requestId for those who report a problem. */
-export function renderPage(words: PageWords, page: PageContent, requestId: string): string {
-  const { title, message, logo } = words;
+/** Returns a whole page. @param more further elements of its head. */
+export function htmlPage(title: string, style: Html, body: Html, more?: Html): string {
   return html`<!doctype html>
     <html lang="en">
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="robots" content="noindex" />
-        <title>${page.heading} · ${title}</title>
+        ${more}
+        <title>${title}</title>
         <link rel="icon" href="data:," />
-        ${STYLE_ELEMENT}
+        ${style}
       </head>
       <body>
-        <main>
-          ${logo === undefined ? undefined : html`<img src="${logo}" alt="" />`}
-          <h1>${page.heading}</h1>
-          <p>${title}</p>
-          ${page.notice === undefined ? undefined : html`<p class="notice" role="alert">${page.notice}</p>`}
-          ${page.content} ${message === undefined ? undefined : html`<small>${message}</small>`}
-          <small>Request ${requestId}</small>
-        </main>
+        ${body}
       </body>
     </html> `.text;
+}
+
+/** Returns a page for people who sign in. @param requestId for those who report a problem. */
+export function renderPage(words: PageWords, page: PageContent, requestId: string): string {
+  const { title, message, logo } = words;
+  const { heading, notice, content } = page;
+  const body = html`<main>
+    ${logo === undefined ? undefined : html`<img src="${logo}" alt="" />`}
+    <h1>${heading}</h1>
+    <p>${title}</p>
+    ${notice === undefined ? undefined : html`<p class="notice" role="alert">${notice}</p>`}
+    ${content} ${message === undefined ? undefined : html`<small>${message}</small>`}
+    <small>Request ${requestId}</small>
+  </main>`;
+  return htmlPage(`${heading} · ${title}`, STYLE_ELEMENT, body);
 }
 
 /** Returns the form for a name and a password. @param action its address. @param to where the browser goes then. */

@@ -8,7 +8,7 @@ import { checkLoginHead, FORM_TYPE, readLoginBody } from "../endpoints/authentic
 import type { ClientReading } from "../listener/reading/fair-reading.ts";
 import { originOf } from "../request/own-origin.ts";
 import type { Answer, Endpoint, EndpointCall } from "../request/gate.ts";
-import { cookieField, envelopeAnswer, seeOther } from "../request/write-answer.ts";
+import { cookieField, seeOther, successAnswer } from "../request/write-answer.ts";
 
 /** A provider, as the pages show it. */
 export interface OfferedProvider {
@@ -122,8 +122,7 @@ async function endSessions(
     throw new GateError("sign_in_failed", { reason: "sign_in_invalid" });
   }
   await signIns.endSessions(name, token);
-  const envelope = { id: request.id, message: "Logged out", success: true };
-  return envelopeAnswer(200, envelope, request);
+  return successAnswer(request, "Logged out");
 }
 
 /** Returns the address to which a provider sends browsers back. @throws GateError `sign_in_failed` at a host that is not ours. */

@@ -17,7 +17,7 @@ import {
 import type { LogOut } from "../endpoints/logout.ts";
 import { isSameOrigin, originOf } from "../request/own-origin.ts";
 import type { RequestContext } from "../request/request-context.ts";
-import { cookieField, envelopeAnswer, seeOther, usualFields } from "../request/write-answer.ts";
+import { cookieField, seeOther, successAnswer, usualFields } from "../request/write-answer.ts";
 import {
   type OfferedProvider,
   PROVIDER_SIGN_IN,
@@ -70,12 +70,10 @@ export class Sessions {
     this.#login = `${ownPath}/login`;
     this.#logout = `${ownPath}/logout`;
     const session = new TokenPlaces([{ cookie }]);
+    const readsPage = page === undefined ? [] : ["GET", "HEAD"];
     const signIn: Endpoint = {
       name: "sign_in",
-      methods: [
-        ...(page === undefined ? [] : ["GET", "HEAD"]),
-        ...(options.hasUsers ? ["POST"] : []),
-      ],
+      methods: [...readsPage, ...(options.hasUsers ? ["POST"] : [])],
       auth: "none",
       checkHead: (request, incoming) => {
         if (request.method === "POST") checkSignIn(request, incoming);
@@ -85,7 +83,7 @@ export class Sessions {
     const signOut: Endpoint = {
       name: "sign_out",
       // A page with a button, for applications that have none.
-      methods: [...(page === undefined ? [] : ["GET", "HEAD"]), "POST"],
+      methods: [...readsPage, "POST"],
       auth: "required",
       tokenFrom: session,
       acceptsRevoked: true,
@@ -134,8 +132,7 @@ export class Sessions {
     const { token } = await logInBy(this.#options, call, read, lifetimeMs);
     const session = this.#cookieOf(token);
     if (isForm) return seeOther(this.#destinations.get(request) ?? "/", request, session);
-    const envelope = { id: request.id, message: "Authentication succeeded", success: true };
-    return envelopeAnswer(200, envelope, { requestId: request.requestId, extra: session });
+    return successAnswer(request, "Authentication succeeded", {}, session);
   }
 
   /** @throws GateError `forbidden` if browsers would drop it. */
@@ -155,9 +152,7 @@ export class Sessions {
       const content = signOutForm(this.#logout, identity?.subject);
       return this.#page(200, { heading: "Sign out", content }, request.requestId);
     }
-    if (!isSameOrigin(request, undefined)) {
-      throw new GateError("cross_site", { reason: "cross_site" });
-    }
+    if (!isSameOrigin(request, undefined)) throw new GateError("cross_site");
     if (identity?.issuer !== issuer) throw new GateError("forbidden");
     await revoke(identity, request);
     const { providers, signIns, ownPath } = this.#options;
@@ -176,8 +171,7 @@ export class Sessions {
     if (identity === undefined) throw new GateError("unauthenticated");
     const { subject: username, groups, expiresAt } = identity;
     const expires = new Date(expiresAt * 1_000).toISOString();
-    const envelope = { id: request.id, message: "Signed in", success: true };
-    return envelopeAnswer(200, { ...envelope, username, groups, expires }, request);
+    return successAnswer(request, "Signed in", { username, groups, expires });
   }
 
   /** Returns the page that a person gets instead of a refusal; undefined for those who get the envelope. */
@@ -309,9 +303,7 @@ function sendsForm({ headers }: Pick<IncomingRequest, "headers">): boolean {
 /** @throws GateError `cross_site`, `login_media_type` or `login_too_large`. */
 function checkSignIn(request: GateRequest, incoming: IncomingRequest): void {
   // Otherwise another site could sign people in as somebody else (login CSRF).
-  if (!isSameOrigin(request, undefined)) {
-    throw new GateError("cross_site", { reason: "cross_site" });
-  }
+  if (!isSameOrigin(request, undefined)) throw new GateError("cross_site");
   checkLoginHead(request, incoming, sendsForm(incoming) ? FORM_TYPE : undefined);
 }
 

@@ -146,7 +146,7 @@ export class Decisions {
     { connection, rawHeaders }: GateRequest,
     { incoming, response, transfer, rules }: RequestContext,
   ): Promise<Buffer | GateError> {
-    if (!this.#mayAsk(connection)) throw stranger();
+    if (!this.#mayAsk(connection)) throw new GateError("network_denied");
     const type = grpcTypeOf(incoming, incoming.headers["content-type"]);
     if (type === undefined || !PROTOBUF.test(type)) throw new GateError("no_route");
     const ms = grpcTimeout(rawHeaders);
@@ -177,7 +177,7 @@ export class Decisions {
   ): Promise<Question> {
     const { grpc } = this.#options;
     if (grpc === undefined) throw new GateError("no_route");
-    if (!this.#mayAsk(connection)) throw stranger();
+    if (!this.#mayAsk(connection)) throw new GateError("network_denied");
     const { module, ...options } = grpc;
     const check = await module;
     const read = (request: AskedRequest): GateRequest => this.#read(request, incoming, id);
@@ -191,7 +191,7 @@ export class Decisions {
    * the request has more than one reading.
    */
   #requestIn(question: GateRequest, message: IncomingRequest): GateRequest {
-    if (!this.#mayAsk(question.connection)) throw stranger();
+    if (!this.#mayAsk(question.connection)) throw new GateError("network_denied");
     const said = new Map<Part, string>();
     const fields: string[] = [];
     const { rawHeaders } = message;
@@ -220,7 +220,7 @@ export class Decisions {
     if (!TARGET.test(target)) throw ambiguous("target");
     const asked = { method, url: target, rawHeaders, httpVersion: "1.1", socket };
     const request = this.#options.intake(asked, id);
-    if (!request.connection.peerTrusted) throw stranger();
+    if (!request.connection.peerTrusted) throw new GateError("network_denied");
     // The path that was decided cannot be made the path that is forwarded.
     if (request.path + request.query !== target) throw ambiguous("path");
     return request;
@@ -237,7 +237,7 @@ export class Decisions {
       if (isSent) throw ambiguous("header");
     }
     const fields = ["Content-Length", "0", "Cache-Control", "no-store", "X-Request-Id", requestId];
-    return { status: 200, body: "", close: false, headers: [...fields, ...identity] };
+    return { status: 200, body: "", headers: [...fields, ...identity] };
   }
 
   #partsOf(
@@ -307,10 +307,6 @@ export class Decisions {
     const isOther = spelling === undefined ? isForged(name) : spelling !== name;
     return isOther ? "forged" : "of-request";
   }
-}
-
-function stranger(): GateError {
-  return new GateError("network_denied", { reason: "network_denied" });
 }
 
 /** Returns the value that is there, on which both agree. @throws GateError `bad_request` */

@@ -174,7 +174,6 @@ function reply(status: number, code: number, response: Reply): Answer {
     headers: ["Content-Type", "application/grpc"],
     body: grpcFrame(toBinary(CheckResponseSchema, message)),
     trailers: grpcFields(OK, ""),
-    close: false,
   };
 }
 

@@ -10,7 +10,7 @@ import type { TokenRefusal } from "../../core/request/token-verifier.ts";
 import type { Proofs, ProvenKey } from "../../tokens/proofs/proofs.ts";
 import { proofIn } from "../request/own-origin.ts";
 import { readBody } from "../request/read-body.ts";
-import { envelopeAnswer } from "../request/write-answer.ts";
+import { successAnswer } from "../request/write-answer.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import { ForbiddenMemberError, isJsonObject, parseStrictJson } from "../../lib/text/strict-json.ts";
@@ -42,18 +42,12 @@ export function authenticateEndpoint(options: AuthenticateOptions): Endpoint {
         const key = await keyToBind(options, call.request);
         return { ...parseLoginRequest(await readLoginBody(call)), key };
       });
-      const { id, requestId } = call.request;
-      const envelope = { id, message: "Authentication succeeded", success: true, ...answer };
-      return envelopeAnswer(200, envelope, { requestId });
+      return successAnswer(call.request, "Authentication succeeded", answer);
     },
   };
 }
 
-/**
- * Returns the key to which the client wants its token bound (RFC 9449 §5); undefined for none.
- *
- * @throws GateError `login_proof`.
- */
+/** Returns the key to which the client wants its token bound (RFC 9449 §5); undefined for none. @throws GateError `login_proof`. */
 async function keyToBind(
   { proofs, bindsAll = false }: AuthenticateOptions,
   request: GateRequest,

@@ -3,7 +3,7 @@ import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { CorsFields } from "../../core/request/transfer.ts";
 import type { Endpoint } from "../request/gate.ts";
 import { GateError } from "../../core/request/errors.ts";
-import { envelopeAnswer } from "../request/write-answer.ts";
+import { successAnswer } from "../request/write-answer.ts";
 import { headerValues } from "../../lib/http/header-values.ts";
 
 /**
@@ -108,8 +108,7 @@ function preflightEndpoint({ methods, headers, maxAge }: CorsOptions): Endpoint 
     methods: ["OPTIONS"],
     auth: "none",
     async answer({ request }) {
-      const envelope = { id: request.id, message: "Other origins may ask", success: true };
-      return envelopeAnswer(200, envelope, { requestId: request.requestId, extra: fields });
+      return successAnswer(request, "Other origins may ask", {}, fields);
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { AdminPage } from "../../core/admin-page.ts";
 import { page, success } from "../admin/state-pages.ts";
 import type { Endpoint } from "../request/gate.ts";
-import { envelopeAnswer } from "../request/write-answer.ts";
+import { successAnswer } from "../request/write-answer.ts";
 
 /** The usual path of identity providers. */
 const KEY_SET_PATH = "/.well-known/jwks.json";
@@ -26,8 +26,7 @@ export function keySetEndpoint(keys: PublicKeys): readonly [string, Endpoint] {
     methods: ["GET", "HEAD"],
     auth: "none",
     async answer({ request }) {
-      const envelope = { id: request.id, message: MESSAGE, success: true, keys: keys() };
-      const answer = envelopeAnswer(200, envelope, request);
+      const answer = successAnswer(request, MESSAGE, { keys: keys() });
       const headers = answer.headers.map((value) =>
         value === "no-store" ? `public, max-age=${MAX_AGE_S}` : value,
       );

@@ -3,7 +3,7 @@ import { GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
 import type { Identity } from "../../core/request/identity.ts";
-import { envelopeAnswer } from "../request/write-answer.ts";
+import { successAnswer } from "../request/write-answer.ts";
 
 const LOGOUT_PATH = "/api/logout";
 
@@ -38,8 +38,7 @@ export function logoutEndpoint({
     async answer({ request, identity }) {
       if (identity?.issuer !== issuer) throw new GateError("forbidden");
       await revoke(identity, request);
-      const envelope = { id: request.id, message: "Logged out", success: true };
-      return envelopeAnswer(200, envelope, { requestId: request.requestId, extra: fields });
+      return successAnswer(request, "Logged out", {}, fields);
     },
   };
   return [LOGOUT_PATH, endpoint];

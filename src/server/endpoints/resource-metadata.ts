@@ -108,7 +108,7 @@ export class ResourceMetadata {
         if ((transfer.cors?.own ?? []).length === 0) {
           headers.push("Access-Control-Allow-Origin", "*", "Access-Control-Allow-Headers", "*");
         }
-        return { status: 200, body, headers, close: false };
+        return { status: 200, body, headers };
       },
     };
   }

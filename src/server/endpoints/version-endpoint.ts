@@ -3,7 +3,7 @@ import type { Endpoint } from "../request/gate.ts";
 import { GateError, type Reason } from "../../core/request/errors.ts";
 import type { TokenPlaces } from "../../core/request/token-place.ts";
 import { VERSION_FORM, type VersionSource } from "../../core/version-source.ts";
-import { envelopeAnswer } from "../request/write-answer.ts";
+import { successAnswer } from "../request/write-answer.ts";
 
 /** The published interface specifies the first and uses the second in its example. */
 const VERSION_PATHS = ["/api/v1/version", "/api/version"];
@@ -20,8 +20,7 @@ export function versionEndpoint(
     tokenFrom,
     async answer({ request }) {
       const version = await source.current();
-      const envelope = { id: request.id, message: "Version of the API", success: true, version };
-      return envelopeAnswer(200, envelope, request);
+      return successAnswer(request, "Version of the API", { version });
     },
   };
   return VERSION_PATHS.map((path) => [path, endpoint]);

@@ -1,21 +1,18 @@
-import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { ServerHttp2Session, ServerHttp2Stream, Settings } from "node:http2";
 import type { Socket } from "node:net";
 import { randomBytes } from "node:crypto";
-import type { Challenges } from "../request/gate.ts";
-import type { BufferedBytes } from "../listener/connection-ledger.ts";
+import { checkInterval } from "../listener/client-timeouts.ts";
+import type { ListenChanges, ListenOptions } from "../listener/listen-options.ts";
 import type { BufferHolder } from "../../core/request/transfer.ts";
-import type { ClientReading } from "../listener/reading/fair-reading.ts";
 import { GateError } from "../../core/request/errors.ts";
-import type { Observer } from "../../core/observer.ts";
 import { callEach } from "../../lib/async/isolation.ts";
 import { closeSession } from "../../lib/http/http2-ends.ts";
 import { cut, refuseUnderWay } from "../request/cut-request.ts";
 import { MAX_HEADER_FIELDS, SERVED_METHODS } from "../request/intake.ts";
-import type { Pipeline } from "../request/pipeline.ts";
 import { type Http2Head, Http2Request, readHttp2Head } from "./http2-request.ts";
 import { Http2Response } from "./http2-response.ts";
 import { nodeHttp2 } from "../../lib/http/node-http.ts";
-import { trackMultiplexed } from "../request/tracked-response.ts";
+import { multiplexed } from "../request/tracked-response.ts";
 
 const KEY = "sec-websocket-key";
 
@@ -45,33 +42,8 @@ function headSize(raw: readonly string[]): number {
   return bytes;
 }
 
-/** What a client may do on one connection. */
-interface Http2Limits {
-  /** Maximum size of a request's head, in bytes. */
-  readonly headerBytes: number;
-  /** Maximum number of concurrent streams. */
-  readonly streams: number;
-}
-
-/** What a reload may change. */
-interface Http2Settings {
-  /** Whether clients may choose HTTP/2. */
-  readonly offered: boolean;
-  readonly limits: Http2Limits;
-  readonly timeouts: Http2Timeouts;
-}
-
-/** Time limits in milliseconds. */
-interface Http2Timeouts {
-  /** For the first frame of a connection. */
-  readonly header: number;
-  /** For a complete request, including its body. */
-  readonly request: number;
-  /** For a connection without requests. */
-  readonly keepAlive: number;
-  /** For a request without a byte in either direction. */
-  readonly stall: number;
-}
+/** What a reload may change. The time limit of a head is that of the first frame of a connection. */
+type Http2Settings = Pick<ListenChanges, "http2" | "limits" | "timeouts">;
 
 /** Room for pseudo-header fields and a cookie in many parts (RFC 9113 §8.2.3). Beyond it, nghttp2 resets the stream. */
 const MORE_FIELDS = 64;
@@ -84,9 +56,9 @@ const RESETS = { streamResetBurst: 1_000, streamResetRate: 33 };
 const MAX_RESPONSE_HEAD_BYTES = 1024 * 1024;
 
 /** Starts HTTP/2 on a connection. Node and nghttp2 read and write the frames. */
-function startHttp2(socket: Socket, limits: Http2Limits): ServerHttp2Session {
+function startHttp2(socket: Socket, settings: Http2Settings): ServerHttp2Session {
   return nodeHttp2().performServerHandshake(socket, {
-    settings: settingsFor(limits),
+    settings: sentSettings(settings),
     maxHeaderListPairs: MAX_HEADER_FIELDS + MORE_FIELDS,
     maxSessionInvalidFrames: MAX_INVALID_FRAMES,
     maxSessionRejectedStreams: MAX_REJECTED_STREAMS,
@@ -98,22 +70,14 @@ function startHttp2(socket: Socket, limits: Http2Limits): ServerHttp2Session {
 }
 
 /** Returns the settings that are sent to a client. */
-function settingsFor({ headerBytes, streams }: Http2Limits): {
-  maxConcurrentStreams: number;
-  maxHeaderListSize: number;
-  enableConnectProtocol: boolean;
-} {
+function sentSettings({ limits }: Http2Settings): Settings {
   return {
-    maxConcurrentStreams: streams,
+    maxConcurrentStreams: limits.streams,
     // Twice the limit, so that a head above the limit gets 431 and only larger ones a reset. A field counts as 32 bytes more.
-    maxHeaderListSize: 2 * headerBytes + 32 * (MAX_HEADER_FIELDS + MORE_FIELDS),
+    maxHeaderListSize: 2 * limits.headerBytes + 32 * (MAX_HEADER_FIELDS + MORE_FIELDS),
     enableConnectProtocol: true,
   };
 }
-
-/** How often connections are checked: this many times during the shortest time limit, within these bounds. */
-const LOOKS_PER_TIMEOUT = 10;
-const LOOK_EVERY_MS = { min: 10, max: 1_000 };
 
 /** The HTTP/2 connections of a listener. */
 export class Http2Connections {
@@ -122,15 +86,14 @@ export class Http2Connections {
   #settings: Http2Settings;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: Omit<Http2ConnectionOptions, "settings"> & Omit<Http2Settings, "offered">) {
-    const { limits, timeouts } = options;
-    this.#settings = { offered: false, limits, timeouts };
+  constructor(options: ListenOptions) {
+    this.#settings = options;
     this.#options = { ...options, settings: () => this.#settings };
   }
 
   /** Whether clients may choose HTTP/2. */
   get offered(): boolean {
-    return this.#settings.offered;
+    return this.#settings.http2;
   }
 
   /** Starts HTTP/2 on a connection whose sides have agreed on it. */
@@ -138,7 +101,7 @@ export class Http2Connections {
     if (socket.destroyed) return;
     const connection = new Http2Connection(socket, this.#options);
     this.#open.add(connection);
-    trackMultiplexed(socket, connection);
+    multiplexed.set(socket, connection);
     this.#options.buffered.track(socket, connection);
     socket.once("close", () => {
       this.#open.delete(connection);
@@ -150,7 +113,7 @@ export class Http2Connections {
   /** Applies new limits to open connections, or closes them if there is to be no HTTP/2. */
   change(settings: Http2Settings): void {
     this.#settings = settings;
-    if (!settings.offered) this.close();
+    if (!settings.http2) this.close();
     callEach(this.#open, (connection) => connection.change());
   }
 
@@ -171,19 +134,15 @@ export class Http2Connections {
     if (this.#open.size === 0) return;
     callEach(this.#open, (connection) => connection.look());
     const { header, request, keepAlive } = this.#settings.timeouts;
-    const wanted = Math.min(header, request, keepAlive) / LOOKS_PER_TIMEOUT;
-    const { min, max } = LOOK_EVERY_MS;
-    this.#timer = setTimeout(() => this.#look(), Math.min(Math.max(wanted, min), max)).unref();
+    const after = checkInterval(Math.min(header, request, keepAlive));
+    this.#timer = setTimeout(() => this.#look(), after).unref();
   }
 }
 
-interface Http2ConnectionOptions {
+type Shared = Pick<ListenOptions, "pipeline" | "buffered" | "reading" | "observer" | "rules">;
+
+interface Http2ConnectionOptions extends Shared {
   readonly settings: () => Http2Settings;
-  readonly pipeline: Pick<Pipeline, "handle" | "handleUpgrade" | "refuse">;
-  readonly buffered: BufferedBytes;
-  readonly reading: ClientReading & { chargeUpgrade(connection: Socket): void };
-  readonly observer: Pick<Observer, "requestRefused">;
-  readonly rules: Challenges;
 }
 
 /** The largest stream number: announces the end of the connection while requests in transit are still served. */
@@ -219,7 +178,7 @@ const NOTHING = Buffer.alloc(0);
 function ignore(): void {}
 
 /** One HTTP/2 connection with its unfinished responses. */
-class Http2Connection implements BufferHolder {
+export class Http2Connection implements BufferHolder {
   readonly socket: Socket;
   readonly responses = new Set<Http2Response>();
   readonly #session: ServerHttp2Session;
@@ -238,7 +197,7 @@ class Http2Connection implements BufferHolder {
     const { settings, reading } = options;
     this.socket = socket;
     this.#options = options;
-    const session = startHttp2(socket, settings().limits);
+    const session = startHttp2(socket, settings());
     this.#session = session;
     socket.once("end", () => {
       this.#ended = true;
@@ -266,7 +225,7 @@ class Http2Connection implements BufferHolder {
 
   /** Applies the settings in force. */
   change(): void {
-    if (this.#isOpen) this.#session.settings(settingsFor(this.#options.settings().limits));
+    if (this.#isOpen) this.#session.settings(sentSettings(this.#options.settings()));
   }
 
   /** Tells the client to open a new connection. Requests that it sends until then are still served. */

@@ -4,8 +4,7 @@ import type { Socket } from "node:net";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { destroyStream, finishStream } from "../../lib/http/http2-ends.ts";
 import { valuesByName } from "./http2-response.ts";
-import type { BufferedBytes } from "../listener/connection-ledger.ts";
-import type { ClientReading } from "../listener/reading/fair-reading.ts";
+import type { ListenOptions } from "../listener/listen-options.ts";
 import { pushTo, replacePush } from "../../lib/node-internals/node-sockets.ts";
 import { type BlockTaker, ChunkCoalescer } from "../../lib/http/chunk-coalescer.ts";
 import type { GateError } from "../../core/request/errors.ts";
@@ -13,6 +12,9 @@ import { ambiguous } from "../request/intake.ts";
 
 /** The number of DATA frames that count as one unit of event-loop time. */
 const FRAMES_PER_CHARGE = 64;
+
+/** Never written to. */
+const NONE: string[] = [];
 
 /** The body of a stream. All streams share the functions that Node calls, since creating closures for each takes time. */
 const BODY: unique symbol = Symbol("body");
@@ -23,10 +25,7 @@ declare module "node:http2" {
   }
 }
 
-interface Http2BodyOptions {
-  readonly buffered: BufferedBytes;
-  readonly reading: ClientReading;
-}
+type Http2BodyOptions = Pick<ListenOptions, "buffered" | "reading">;
 
 /**
  * Bounds the body of a request, and tracks whether it is complete. The window of the stream bounds the unread bytes; each
@@ -37,8 +36,10 @@ class Http2Body implements BlockTaker {
   readonly #socket: Socket;
   readonly #options: Http2BodyOptions;
   readonly #coalescer = new ChunkCoalescer(this);
+  /** Whether the client has ended the body. */
+  whole: boolean;
+  trailers: string[] = NONE;
   #frames = 0;
-  #whole: boolean;
 
   constructor(stream: ServerHttp2Stream, socket: Socket, options: Http2BodyOptions) {
     this.#stream = stream;
@@ -46,15 +47,11 @@ class Http2Body implements BlockTaker {
     this.#options = options;
     stream[BODY] = this;
     // The body may have begun, or even ended, together with the head.
-    this.#whole = stream.state.remoteClose === 1;
+    this.whole = stream.state.remoteClose === 1;
     const arrived: unknown = stream.readableLength > 0 ? stream.read() : null;
     if (Buffer.isBuffer(arrived)) stream.unshift(arrived);
     replacePush(stream, addToBody);
-  }
-
-  /** Whether the client has ended the body. */
-  get whole(): boolean {
-    return this.#whole;
+    stream.on("trailers", onTrailers);
   }
 
   /** Node passes the body to this method. */
@@ -69,11 +66,11 @@ class Http2Body implements BlockTaker {
   /** Node also ends a body when the client resets the stream without an error: a truncated body would pass as complete. */
   #end(): boolean {
     this.#coalescer.flush();
-    if (!this.#whole && this.#stream.closed) {
+    if (!this.whole && this.#stream.closed) {
       destroyStream(this.#stream, this.#stream.rstCode ?? 0);
       return false;
     }
-    this.#whole = true;
+    this.whole = true;
     return pushTo(this.#stream, null);
   }
 
@@ -87,6 +84,16 @@ class Http2Body implements BlockTaker {
 /** Replaces `push` of a stream. */
 function addToBody(this: ServerHttp2Stream, chunk: Buffer | null): boolean {
   return this[BODY]?.add(chunk) ?? false;
+}
+
+function onTrailers(
+  this: ServerHttp2Stream,
+  _trailers: unknown,
+  _flags: unknown,
+  raw: string[],
+): void {
+  const body = this[BODY];
+  if (body !== undefined) body.trailers = raw;
 }
 
 /** The head of a request in the form of HTTP/1.1: without pseudo-header fields. */
@@ -136,13 +143,10 @@ export function readHttp2Head(raw: readonly string[]): Http2Head {
   if (cookie !== "") fields.push("cookie", cookie);
   const named = authority ?? host;
   if (named !== undefined) fields.push("host", named);
-  const agrees = hosts === 0 || (hosts === 1 && sameHost(named, host));
-  const refusal = agrees ? targetFault(target) : ambiguous("host");
+  let refusal: GateError | undefined;
+  if (hosts > 1 || (hosts === 1 && !sameHost(named, host))) refusal = ambiguous("host");
+  else if (!TARGET.test(target)) refusal = ambiguous("target");
   return { method, isTunnel: method === "CONNECT", target, protocol, fields, refusal };
-}
-
-function targetFault(target: string): GateError | undefined {
-  return TARGET.test(target) ? undefined : ambiguous("target");
 }
 
 /** Whether `:authority` and `Host` name the same host (RFC 9113 §8.3.1). */
@@ -150,25 +154,12 @@ function sameHost(authority: string | undefined, host: string | undefined): bool
   return authority === host || authority?.toLowerCase() === host?.toLowerCase();
 }
 
-/** The request on a stream. */
-const REQUEST: unique symbol = Symbol("request");
-
-declare module "node:http2" {
-  interface ServerHttp2Stream {
-    [REQUEST]?: Http2Request;
-  }
-}
-
-/** Never written to. */
-const NONE: string[] = [];
-
 /** A request on an HTTP/2 stream. */
 export class Http2Request implements IncomingRequest {
   readonly httpVersion = "2.0";
   readonly method: string;
   readonly url: string;
   readonly rawHeaders: string[];
-  rawTrailers: string[] = NONE;
   readonly socket: Socket;
   readonly #stream: ServerHttp2Stream;
   /** Undefined if there is none. */
@@ -191,8 +182,6 @@ export class Http2Request implements IncomingRequest {
     this.isTunnel = isTunnel;
     if (stream.endAfterHeaders) return;
     this.#body = new Http2Body(stream, socket, options);
-    stream[REQUEST] = this;
-    stream.on("trailers", onTrailers);
   }
 
   get hasBody(): boolean {
@@ -209,6 +198,10 @@ export class Http2Request implements IncomingRequest {
 
   get headersDistinct(): Record<string, string[]> {
     return (this.#distinct ??= valuesByName(this.rawHeaders));
+  }
+
+  get rawTrailers(): string[] {
+    return this.#body?.trailers ?? NONE;
   }
 
   get complete(): boolean {
@@ -270,14 +263,4 @@ export class Http2Request implements IncomingRequest {
     this.#stream.resume();
     return this;
   }
-}
-
-function onTrailers(
-  this: ServerHttp2Stream,
-  _trailers: unknown,
-  _flags: unknown,
-  raw: string[],
-): void {
-  const request = this[REQUEST];
-  if (request !== undefined) request.rawTrailers = raw;
 }

@@ -5,6 +5,7 @@ import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
 import { destroyStream, sendTrailers } from "../../lib/http/http2-ends.ts";
+import type { Http2Connection } from "./http2-connection.ts";
 import type { Http2Request } from "./http2-request.ts";
 import { reportUncaught } from "../../lib/async/isolation.ts";
 import {
@@ -15,51 +16,25 @@ import {
 import { CONNECTION_FIELDS } from "../../lib/http/header-values.ts";
 import { lowerCase } from "../../lib/text/by-name.ts";
 
-/** Receives the events of a response's stream. */
-interface ResponseListener {
-  /** The client has taken what was written. */
-  onDrain(): void;
-  /** Everything before the trailers is written. */
-  onWantTrailers(): void;
-  /** The stream has closed. */
-  onClose(): void;
-}
-
-/** The listener of a stream. All streams share the functions below, since closures for each would take time and memory. */
-const LISTENER: unique symbol = Symbol("listener");
+/** The response on a stream. All streams share the functions below, since closures for each would take time and memory. */
+const RESPONSE: unique symbol = Symbol("response");
 
 declare module "node:http2" {
   interface ServerHttp2Stream {
-    [LISTENER]?: ResponseListener;
+    [RESPONSE]?: Http2Response;
   }
 }
 
-/** Notifies a listener when a stream closes. */
-function listenTo(stream: ServerHttp2Stream, listener: ResponseListener): void {
-  stream[LISTENER] = listener;
-  stream.on("close", onClose);
-}
-
-/** Notifies it when a stream drains. Most streams never wait for the client. */
-function listenToDrain(stream: ServerHttp2Stream): void {
-  stream.on("drain", onDrain);
-}
-
-/** Notifies it when a stream may send trailers. */
-function listenForTrailers(stream: ServerHttp2Stream): void {
-  stream.on("wantTrailers", onWantTrailers);
-}
-
 function onClose(this: ServerHttp2Stream): void {
-  this[LISTENER]?.onClose();
+  this[RESPONSE]?.onClose();
 }
 
 function onDrain(this: ServerHttp2Stream): void {
-  this[LISTENER]?.onDrain();
+  this[RESPONSE]?.emit("drain");
 }
 
 function onWantTrailers(this: ServerHttp2Stream): void {
-  this[LISTENER]?.onWantTrailers();
+  this[RESPONSE]?.onWantTrailers();
 }
 
 /** Characters that are not allowed in a value (RFC 9110 §5.5), or that are not bytes. */
@@ -104,13 +79,6 @@ const NONE: readonly never[] = [];
 
 type State = "open" | "prepared" | "sent" | "ended" | "over";
 
-/** The connection of a response. */
-interface Owner {
-  /** Everything is sent, or the client has left. */
-  over(response: Http2Response): void;
-  announceClose(): void;
-}
-
 /** The response on an HTTP/2 stream. Emits `close` when everything is sent, or the client has left. */
 export class Http2Response
   extends EventEmitter<{ close: []; drain: [] }>
@@ -131,7 +99,7 @@ export class Http2Response
   readonly #stream: ServerHttp2Stream;
   /** Undefined for a request that was complete with its head. */
   readonly #handles: Http2Handles | undefined;
-  readonly #owner: Owner;
+  readonly #connection: Http2Connection;
   #state: State = "open";
   /** Fields that were set one by one. */
   #single: string[] | undefined;
@@ -150,18 +118,20 @@ export class Http2Response
   #passed = 0;
   #movedAt = this.started;
 
-  constructor(stream: ServerHttp2Stream, request: Http2Request, headBytes: number, owner: Owner) {
+  constructor(
+    stream: ServerHttp2Stream,
+    request: Http2Request,
+    headBytes: number,
+    connection: Http2Connection,
+  ) {
     super();
     this.headBytes = headBytes;
     this.#stream = stream;
-    this.#owner = owner;
+    this.#connection = connection;
     this.req = request;
     if (!request.complete) this.#handles = handlesOf(stream);
-    listenTo(stream, this);
-  }
-
-  onDrain(): void {
-    this.emit("drain");
+    stream[RESPONSE] = this;
+    stream.on("close", onClose);
   }
 
   onClose(): void {
@@ -230,7 +200,7 @@ export class Http2Response
   }
 
   announceClose(): void {
-    this.#owner.announceClose();
+    this.#connection.announceClose();
   }
 
   setHeader(name: string, value: string): void {
@@ -283,9 +253,10 @@ export class Http2Response
     this.flushHeaders();
     if (this.#bodiless || this.destroyed || this.writableEnded) return true;
     const keepsUp = this.#stream.write(chunk, taken);
+    // Most streams never wait for the client.
     if (!keepsUp && !this.#listensForDrain) {
       this.#listensForDrain = true;
-      listenToDrain(this.#stream);
+      this.#stream.on("drain", onDrain);
     }
     return keepsUp;
   }
@@ -301,21 +272,18 @@ export class Http2Response
     if (this.#state === "prepared") this.#respond(isLast);
     this.#state = "ended";
     if (this.destroyed) return this;
-    // A response that may have trailers ends with them.
-    const finished = this.#waitsForTrailers ? undefined : this.#onFinish();
+    // Called when everything has been written, or will not be. A response that may have trailers ends with them.
+    const finished = this.#waitsForTrailers
+      ? undefined
+      : (error?: Error | null): void => {
+          if (error || this.#state !== "ended") return;
+          this.#finished = true;
+          this.#over();
+        };
     if (this.#bodiless || body.length === 0) this.#stream.end(finished);
     else if (typeof body === "string") this.#stream.end(body, encoding ?? "utf8", finished);
     else this.#stream.end(body, finished);
     return this;
-  }
-
-  /** @returns a callback for when everything has been written, or will not be. */
-  #onFinish(): (error?: Error | null) => void {
-    return (error) => {
-      if (error || this.#state !== "ended") return;
-      this.#finished = true;
-      this.#over();
-    };
   }
 
   #respond(isLast: boolean): void {
@@ -323,7 +291,7 @@ export class Http2Response
     if (this.destroyed) return;
     const endStream = isLast || this.#bodiless;
     this.#waitsForTrailers = !endStream && !this.#head.includes("content-length");
-    if (this.#waitsForTrailers) listenForTrailers(this.#stream);
+    if (this.#waitsForTrailers) this.#stream.on("wantTrailers", onWantTrailers);
     try {
       this.#stream.respond(this.#head, { endStream, waitForTrailers: this.#waitsForTrailers });
     } catch (error) {
@@ -334,6 +302,7 @@ export class Http2Response
     this.#head = NONE;
   }
 
+  /** Everything before the trailers is written. */
   onWantTrailers(): void {
     if (this.#isAborted) return;
     try {
@@ -351,7 +320,7 @@ export class Http2Response
   #over(): void {
     if (this.#state === "over") return;
     this.#state = "over";
-    this.#owner.over(this);
+    this.#connection.over(this);
     this.emit("close");
     // The rest of the request is not read. Resetting the stream before the trailers were sent would drop them.
     if (this.interruption !== undefined && !this.req.complete) {

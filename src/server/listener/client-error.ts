@@ -1,19 +1,14 @@
 import type { Duplex } from "node:stream";
 import type { Socket } from "node:net";
-import {
-  type ErrorCode,
-  GateError,
-  type ParserReason,
-  type Reason,
-} from "../../core/request/errors.ts";
+import { type ErrorCode, GateError, type ParserReason } from "../../core/request/errors.ts";
 import { destroyUnlessRead, type TrackedOutgoing } from "../../core/request/http-message.ts";
 import { isRefusalReason } from "../../core/request/outcome.ts";
 import { errorAnswer, forGrpc, writeAnswer } from "../request/write-answer.ts";
 import { lingeringClose } from "./discard-body.ts";
 import { requestIdOf } from "../request/intake.ts";
 import { currentResponse, type TrackedResponse } from "../request/tracked-response.ts";
-import type { Answer, Challenges } from "../request/gate.ts";
-import type { Observer } from "../../core/observer.ts";
+import type { Answer } from "../request/gate.ts";
+import type { ListenOptions } from "./listen-options.ts";
 import { STATUS_CODES } from "../../lib/http/node-http.ts";
 import { transportOf } from "../../lib/node-internals/node-sockets.ts";
 import { outcomeOfRefusal } from "../request/request-context.ts";
@@ -21,11 +16,7 @@ import { outcomeOfRefusal } from "../request/request-context.ts";
 /** The errors of OpenSSL for a first record that looks like an HTTP request, to a server or to a proxy. */
 const HTTP_IN_THE_CLEAR = ["ERR_SSL_HTTP_REQUEST", "ERR_SSL_HTTPS_PROXY_REQUEST"];
 
-interface SocketRefusal {
-  readonly nextId: () => number;
-  readonly rules: Challenges;
-  readonly observer: Pick<Observer, "requestRefused" | "requestStarted" | "requestFinished">;
-}
+type SocketRefusal = Pick<ListenOptions, "nextId" | "rules" | "observer">;
 
 /** The known properties of a request that could not be parsed. */
 interface RequestLine {
@@ -33,12 +24,14 @@ interface RequestLine {
   readonly path: string;
 }
 
+const UNKNOWN: RequestLine = { method: "", path: "" };
+
 /** Answers data that never became a request, logs it, and closes the connection. */
 function refuseSocket(
   error: GateError,
   socket: Duplex,
   options: SocketRefusal,
-  { method, path }: RequestLine = { method: "", path: "" },
+  { method, path }: RequestLine = UNKNOWN,
 ): void {
   const { observer, rules } = options;
   observer.requestStarted();
@@ -46,7 +39,7 @@ function refuseSocket(
   const requestId = requestIdOf(undefined, id);
   const answer = errorAnswer(error, id, requestId, rules.current);
   const { status } = answer;
-  const reason = error.reason ?? error.code;
+  const { reason } = error;
   // Before the end of the connection, after which its properties are unknown.
   const outcome = outcomeOfRefusal({ id, requestId, method, path, status, reason }, socket);
   socket.write(asText(answer));
@@ -113,15 +106,10 @@ const REASONS: Readonly<Record<string, ParserReason>> = {
   HPE_CLOSED_CONNECTION: "after_close",
 };
 
-/** Returns the code of the error response for a parser error. */
-export function parserErrorCode({ code = "" }: ParserError): ErrorCode {
-  return CODES[code] ?? "bad_request";
-}
-
-/** Returns the reason for the log, from a closed set. */
-export function parserReason(error: ParserError): Reason {
-  const code = parserErrorCode(error);
-  return code === "bad_request" ? (REASONS[error.code ?? ""] ?? code) : code;
+/** Returns the error for what Node's parser or timeouts refuse, with a reason from a closed set. */
+export function parserRefusal(cause: ParserError): GateError {
+  const { code = "" } = cause;
+  return new GateError(CODES[code] ?? "bad_request", { cause, reason: REASONS[code] });
 }
 
 /** A request line: the method, and the target up to the query. What a lookahead has matched is not tried again in part. */
@@ -134,15 +122,11 @@ const LINE_BYTES = 16 * 1024;
  * Returns the method and path of a refused request if they are certain, otherwise empty strings. Uses only a complete
  * request line at the start of a read: anything else could be part of a header field, or of another request.
  */
-function refusedRequestLine({ rawPacket, bytesParsed }: ParserError): {
-  method: string;
-  path: string;
-} {
-  const nothing = { method: "", path: "" };
-  if (!Buffer.isBuffer(rawPacket)) return nothing;
+function refusedRequestLine({ rawPacket, bytesParsed }: ParserError): RequestLine {
+  if (!Buffer.isBuffer(rawPacket)) return UNKNOWN;
   const whole = rawPacket.indexOf(END_OF_HEAD);
   // The first request was parsed completely, so the error concerns another one.
-  if (whole !== -1 && typeof bytesParsed === "number" && bytesParsed > whole) return nothing;
+  if (whole !== -1 && typeof bytesParsed === "number" && bytesParsed > whole) return UNKNOWN;
   const end = rawPacket.subarray(0, LINE_BYTES).indexOf("\r\n");
   const line = end === -1 ? "" : rawPacket.toString("latin1", 0, end);
   const [, method = "", path = ""] = REQUEST_LINE.exec(line) ?? [];
@@ -169,8 +153,8 @@ export function createClientErrorHandler(
       socket.destroy();
       return;
     }
-    const code = parserErrorCode(error);
-    const refusal = (): GateError => new GateError(code, { reason: parserReason(error) });
+    const refusal = parserRefusal(error);
+    const { code } = refusal;
     if (response?.req.complete === true) {
       // The current request is complete, so its response is still due; the error concerns what follows it.
       if (ending.has(socket)) return;
@@ -179,26 +163,22 @@ export function createClientErrorHandler(
       afterPendingResponses(socket, (unfinished) => {
         if (unfinished !== undefined) endUnfinished(unfinished, socket, refusal);
         else if (error.code === "HPE_CLOSED_CONNECTION" || !socket.writable) lingeringClose(socket);
-        else refuseSocket(refusal(), socket, options, refusedRequestLine(error));
+        else refuseSocket(refusal, socket, options, refusedRequestLine(error));
       });
       return;
     }
     const answers = response?.whole !== true && response?.headersSent !== true;
     if (answers && isRefusalReason(code)) options.observer.requestRefused(code);
     if (response === undefined) {
-      refuseSocket(refusal(), socket, options, refusedRequestLine(error));
+      refuseSocket(refusal, socket, options, refusedRequestLine(error));
     } else endUnfinished(response, socket, refusal);
   };
 
   /** Ends a request of which nothing more will arrive. */
-  function endUnfinished(
-    response: TrackedResponse,
-    socket: Duplex,
-    refusal: () => GateError,
-  ): void {
+  function endUnfinished(response: TrackedResponse, socket: Duplex, refusal: GateError): void {
     if (response.whole) lingeringClose(socket);
     else if (response.headersSent) socket.destroy();
-    else interrupt(refusal(), response, options.rules.current.realm);
+    else interrupt(refusal, response, options.rules.current.realm);
   }
 }
 
@@ -221,7 +201,7 @@ export function interrupt(error: GateError, response: TrackedOutgoing, realm: st
     byCertificate: response.permit?.route.auth === "certificate",
   });
   const answer = response.transfer?.question?.no(refusal) ?? forGrpc(refusal, error, response.req);
-  response.interruption ??= error.reason ?? error.code;
+  response.interruption ??= error.reason;
   response.transfer?.exchange?.cancel();
   response.whole = true;
   writeAnswer(answer, response);

@@ -13,10 +13,16 @@ export interface ClientTimeouts {
 
 /** How long Node keeps a connection open beyond `keepAlive`, for a request that is already in transit. */
 const KEEP_ALIVE_GRACE_MS = 1_000;
-/** Node checks for late connections periodically: this many times during the shortest timeout… */
+/** Late connections are looked for periodically: this many times during the shortest timeout… */
 const CHECKS_PER_TIMEOUT = 10;
 /** …but within these bounds, in milliseconds. With the default `header` of 10 s, once a second. */
 const CHECK_INTERVAL_MS = { min: 10, max: 1_000 };
+
+/** Returns how often to look for late connections, in milliseconds. */
+export function checkInterval(shortestMs: number): number {
+  const { min, max } = CHECK_INTERVAL_MS;
+  return Math.ceil(Math.min(Math.max(shortestMs / CHECKS_PER_TIMEOUT, min), max));
+}
 
 /**
  * Makes a server close the connections of slow clients, at most a tenth of the timeout late. May be called again
@@ -32,13 +38,7 @@ export function setClientTimeouts(server: Server, timeouts: ClientTimeouts): voi
     KEEP_ALIVE_GRACE_MS,
     Math.ceil(keepAlive / CHECKS_PER_TIMEOUT),
   );
-  setCheckInterval(server, Math.min(header, request) / CHECKS_PER_TIMEOUT);
-}
-
-function setCheckInterval(server: Server, wantedMs: number): void {
-  const { min, max } = CHECK_INTERVAL_MS;
-  const connectionsCheckingInterval = Math.ceil(Math.min(Math.max(wantedMs, min), max));
-  changeOptions(server, { connectionsCheckingInterval });
+  changeOptions(server, { connectionsCheckingInterval: checkInterval(Math.min(header, request)) });
   // Node starts its check on this event, and restarts it when the event occurs again.
   if (server.listening) server.emit("listening");
 }

@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import type { ServerResponse as Response } from "node:http";
 import { TLSSocket } from "node:tls";
 import type { BufferHolder } from "../../core/request/transfer.ts";
 import {
@@ -21,7 +20,7 @@ const TLS_FACTOR = 2;
  * the data, instead of 40. Counted while data that the client has sent is waiting.
  */
 const TLS_READ_BYTES = 64 * 1024;
-/** 60 KB of buffered header fields took 186 KB of memory. */
+/** Node keeps the head of a response as text, too: 60 KB of buffered header fields took 186 KB of memory. */
 const HEAD_COPIES = 2;
 
 /**
@@ -33,22 +32,13 @@ export function bytesBufferedOn(socket: Socket, held: number): number {
   const current = responseOn(socket);
   const response = current instanceof ServerResponse ? current : undefined;
   const isTls = socket instanceof TLSSocket;
-  const unread = response === undefined ? socket.writableLength : bytesOfAnswer(response);
+  const head = response === undefined ? 0 : HEAD_COPIES * (headOf(response)?.length ?? 0);
+  const unread = (response ?? socket).writableLength + head;
   const written = unread * (isTls ? TLS_FACTOR : 1);
   const unsent = held + (response?.req.readableLength ?? 0);
   const read = unsent > 0 && isTls ? TLS_READ_BYTES : 0;
-  return written + unsent + read + bytesUnderWay(response);
-}
-
-/** Returns the bytes buffered between a client and a backend. */
-function bytesUnderWay(response: Response | undefined): number {
-  const tracked = response instanceof TrackedResponse ? response : undefined;
-  return tracked?.transfer?.holder?.bufferedBytes ?? 0;
-}
-
-/** Returns the bytes buffered of a response. Node keeps its head as text in addition to the encoded form. */
-function bytesOfAnswer(response: Response): number {
-  return response.writableLength + HEAD_COPIES * (headOf(response)?.length ?? 0);
+  const { transfer } = response instanceof TrackedResponse ? response : {};
+  return written + unsent + read + (transfer?.holder?.bufferedBytes ?? 0);
 }
 
 /**
@@ -63,14 +53,6 @@ const FALLBACK = 5 / 4;
  */
 const NEARLY_HEAVIEST = 3 / 4;
 
-/** The bytes buffered for one connection of a client. */
-interface Weighed {
-  readonly client: string;
-  /** The counter of the client; undefined if nothing was ever buffered. */
-  readonly bucket: number | undefined;
-  readonly bytes: number;
-}
-
 /**
  * Returns the connections of the heaviest client, largest first. If this client is on another thread, that thread sheds it
  * in its next sweep, unless it hangs: then returns those of the heaviest client of this thread if it is nearly as heavy, or
@@ -79,11 +61,11 @@ interface Weighed {
  * @param all the connections of this thread.
  * @param limit the budget of all threads together, in bytes.
  */
-function heaviestClient<Connection extends Weighed>(
-  all: readonly Connection[],
+function heaviestClient(
+  all: readonly Account[],
   counters: SharedByteCounters,
   limit: number,
-): readonly Connection[] | undefined {
+): readonly Account[] | undefined {
   const heaviest = counters.heaviest();
   const found = heaviestIn(heaviest, all);
   if (found !== undefined) return found;
@@ -100,10 +82,7 @@ function heaviestClient<Connection extends Weighed>(
 }
 
 /** Returns the connections of the heaviest client in a bucket. Other clients in the same bucket are not charged for it. */
-function heaviestIn<Connection extends Weighed>(
-  bucket: number,
-  all: readonly Connection[],
-): readonly Connection[] | undefined {
+function heaviestIn(bucket: number, all: readonly Account[]): readonly Account[] | undefined {
   const bytesOf = new Map<string, number>();
   const inBucket = all.filter((each) => each.bucket === bucket && each.bytes > 0);
   for (const { client, bytes } of inBucket) {

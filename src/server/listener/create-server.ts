@@ -70,11 +70,7 @@ export function createBoundedRequestClass(
  */
 export const HIGH_WATER_MARK = 256 * 1024;
 
-/**
- * Creates the server that reads HTTP/1.1, over TLS if there is a certificate.
- *
- * @param http2 whether TLS clients may choose HTTP/2 now.
- */
+/** Creates the server that reads HTTP/1.1, over TLS if there is a certificate. @param http2 whether TLS clients may choose HTTP/2. */
 export function createHttpServer(options: ListenOptions, http2: () => boolean): Server {
   const { header } = options.timeouts;
   const http = {

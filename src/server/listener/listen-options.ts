@@ -2,11 +2,11 @@ import type { Challenges } from "../request/gate.ts";
 import type { BufferedBytes, ConnectionLedger } from "./connection-ledger.ts";
 import type { Log } from "../../core/log.ts";
 import type { Observer } from "../../core/observer.ts";
+import type { ThreadCounts } from "../../lib/async/shared-counts.ts";
 import type { Networks } from "../../lib/http/networks.ts";
 import type { Pipeline } from "../request/pipeline.ts";
 import type { ServerTls } from "../tls/tls-listener.ts";
 import type { ClientTimeouts } from "./client-timeouts.ts";
-import type { ConnectionCounts } from "./open-connections.ts";
 import type { FairReading } from "./reading/fair-reading.ts";
 
 export interface ListenOptions {
@@ -15,7 +15,7 @@ export interface ListenOptions {
   /** Whether several threads accept on the port. */
   readonly shared: boolean;
   /** Counts the open connections of all threads; undefined if only this one accepts them. */
-  readonly counts: ConnectionCounts | undefined;
+  readonly counts: ThreadCounts | undefined;
   /** Undefined for plain HTTP. */
   readonly tls: ServerTls | undefined;
   /** Whether clients may speak HTTP/2. */

@@ -138,7 +138,7 @@ export class Listener {
    */
   change({ tls, http2, limits, timeouts }: ListenChanges): void {
     const server = this.#server;
-    this.#http2.change({ offered: http2, limits, timeouts });
+    this.#http2.change({ http2, limits, timeouts });
     if (tls !== undefined && server instanceof SecureServer) renewContext(server, tls);
     this.#connections.limits = limits;
     this.#connections.headerMs = timeouts.header;
@@ -242,13 +242,10 @@ function attachHandlers(server: Server, options: ListenOptions): void {
 }
 
 /**
- * Creates a response on a socket that Node has detached; the connection closes after it. For a request with a body,
- * Node 26 passes a stream other than the socket, which ends and fails together with it. Such a request is refused, also
- * on the socket.
+ * Creates a response on a socket that Node has detached; the connection closes after it. For a request with a body, Node 26
+ * passes a stream other than the socket, which ends and fails together with it: such a request is refused, also on the socket.
  *
- * @returns undefined if the connection is already closing, or if an earlier response is still pending: the client
- * sent the request without knowing that response. It is ignored, and the connection closes after the earlier
- * response.
+ * @returns undefined if the connection is closing, or closes after an earlier response that the client did not wait for.
  */
 function detachedResponse(request: IncomingMessage, stream: Duplex): TrackedResponse | undefined {
   const { socket } = request;

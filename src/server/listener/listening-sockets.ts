@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type ListenOptions, type Server } from "node:net";
 import { Server as TlsServer } from "node:tls";
 
@@ -61,21 +62,15 @@ export async function listenOn(
 
 /** A shared address could also be shared with other processes of the same user, so bind it exclusively first. */
 async function assertAddressFree({ host, port }: Address): Promise<void> {
-  const alone = createServer();
+  await using alone = createServer();
   await listening(alone, { host, port });
-  await new Promise((resolve) => void alone.close(resolve));
 }
 
 /** Resolves with the address. Rejects if it is not available. */
-export function listening(server: Server, options: ListenOptions): Promise<Address> {
-  const { promise, resolve, reject } = Promise.withResolvers<Address>();
-  server.once("error", reject);
-  server.listen(options, () => {
-    server.off("error", reject);
-    const bound = server.address();
-    if (typeof bound === "object" && bound !== null) {
-      resolve({ host: bound.address, port: bound.port });
-    } else reject(new Error("not listening on a port"));
-  });
-  return promise;
+export async function listening(server: Server, options: ListenOptions): Promise<Address> {
+  server.listen(options);
+  await once(server, "listening");
+  const bound = server.address();
+  if (typeof bound !== "object" || bound === null) throw new Error("not listening on a port");
+  return { host: bound.address, port: bound.port };
 }

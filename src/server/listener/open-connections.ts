@@ -3,48 +3,15 @@ import { clientNetwork, unmapAddress } from "../../lib/http/networks.ts";
 import { responsesOn, sayGoodbye } from "../request/tracked-response.ts";
 import type { ListenOptions } from "./listen-options.ts";
 import { readProxyHeader } from "./proxy-protocol/proxied-peer.ts";
-import { type SharedCounts, ThreadCounts } from "../../lib/async/shared-counts.ts";
 
 /** The maximum number of open connections, in total and of one client. */
-interface ConnectionLimits {
-  readonly connections: number;
-  readonly connectionsPerAddress: number;
-}
+type ConnectionLimits = Pick<ListenOptions["limits"], "connections" | "connectionsPerAddress">;
 
 /** The limit that one more connection would exceed. */
 type ExceededLimit = "connections" | "connections_per_address";
 
 /** The size of the table that counts connections by client if there are several threads; two rows take 128 KiB per thread. */
 export const CONNECTION_TABLE = { rows: 2, slots: 2 ** 14 };
-
-/** Counts the open connections of one thread, and enforces the limits on the sum of all threads. */
-export class ConnectionCounts {
-  readonly #counts: ThreadCounts;
-
-  constructor(shared: SharedCounts, thread: number) {
-    this.#counts = new ThreadCounts(shared, thread);
-  }
-
-  /**
-   * Counts a new connection, unless that would exceed a limit.
-   *
-   * @param client the client to charge; undefined to count towards the total only.
-   * @returns a function to call when the connection closes, or the exceeded limit.
-   */
-  take(
-    client: string | undefined,
-    { connections, connectionsPerAddress }: ConnectionLimits,
-  ): (() => void) | ExceededLimit {
-    const counts = this.#counts;
-    const slots = counts.slotsOf(client);
-    counts.change(slots, 1);
-    const all = counts.total();
-    const tooMany = client !== undefined && counts.countAt(slots) > connectionsPerAddress;
-    if (all <= connections && !tooMany) return () => counts.change(slots, -1);
-    counts.change(slots, -1);
-    return all > connections ? "connections" : "connections_per_address";
-  }
-}
 
 /** An open connection. */
 export interface Connection {
@@ -93,7 +60,8 @@ export class OpenConnections {
     this.#options = options;
     this.#admit = admit;
     server.on("connection", (socket: Socket) => {
-      if (options.proxyProtocol && isTrusted(socket, options)) this.#acceptBehind(socket);
+      const peer = unmapAddress(socket.remoteAddress ?? "");
+      if (options.proxyProtocol && options.trustedProxies.has(peer)) this.#acceptBehind(socket);
       else this.#accept(socket);
     });
     server.on("upgrade", ({ socket }: { socket: Socket }) => void this.#switched.add(socket));
@@ -122,9 +90,8 @@ export class OpenConnections {
     }
     const connection: Connection = { socket, carrier: socket, client, release: taken };
     this.#bySocket.set(socket, connection);
-    const connections = this.#byClient.get(client);
-    if (connections === undefined) this.#byClient.set(client, new Set([connection]));
-    else connections.add(connection);
+    const connections = this.#byClient.get(client) ?? new Set();
+    this.#byClient.set(client, connections.add(connection));
     socket.once("close", () => this.#remove(connection));
     this.#admit(connection);
   }
@@ -145,15 +112,28 @@ export class OpenConnections {
     });
   }
 
-  /** @returns the limit that one more connection would exceed, otherwise its `release`. */
+  /**
+   * Counts a new connection, unless that would exceed a limit of all threads together.
+   *
+   * @param client the client to charge; undefined to count towards the total only.
+   * @returns the exceeded limit, otherwise the `release` of the connection.
+   */
   #take(client: string | undefined): (() => void) | ExceededLimit | undefined {
     const { counts } = this.#options;
-    if (counts !== undefined) return counts.take(client, this.limits);
     const { connections, connectionsPerAddress } = this.limits;
-    if (this.#bySocket.size >= connections) return "connections";
-    if (client === undefined) return undefined;
-    const own = this.#byClient.get(client)?.size ?? 0;
-    return own >= connectionsPerAddress ? "connections_per_address" : undefined;
+    if (counts === undefined) {
+      if (this.#bySocket.size >= connections) return "connections";
+      if (client === undefined) return undefined;
+      const own = this.#byClient.get(client)?.size ?? 0;
+      return own >= connectionsPerAddress ? "connections_per_address" : undefined;
+    }
+    const slots = counts.slotsOf(client);
+    counts.change(slots, 1);
+    const all = counts.total();
+    const tooMany = client !== undefined && counts.countAt(slots) > connectionsPerAddress;
+    if (all <= connections && !tooMany) return () => counts.change(slots, -1);
+    counts.change(slots, -1);
+    return all > connections ? "connections" : "connections_per_address";
   }
 
   #refuse(socket: Socket, exceeded: ExceededLimit): void {
@@ -201,8 +181,4 @@ export class OpenConnections {
     for (const { permit } of responsesOn(carrier)) if (permit !== undefined) return false;
     return true;
   }
-}
-
-function isTrusted({ remoteAddress = "" }: Socket, { trustedProxies }: OpenConnectionsOptions) {
-  return trustedProxies.has(unmapAddress(remoteAddress));
 }

@@ -106,22 +106,59 @@ class PipelinedRequests implements BufferHolder {
 }
 
 /**
- * Starts the requests of a connection one at a time, each after the response to the previous one. Node emits all
- * pipelined requests at once: their responses would be buffered for a client that may never read them, and the second of
- * two requests with side effects could reach the backend first (RFC 9112 §9.3.2).
+ * Starts the requests of a connection one at a time. Node emits all pipelined requests at once: their responses would be
+ * buffered for a client that may never read them, and the second of two requests with side effects could reach the backend
+ * first (RFC 9112 §9.3.2). Reading pauses while queued requests exceed their share of memory, and their number is bounded.
  *
- * Two limits apply. Reading from the client pauses while its queued requests exceed their share of memory; and the
- * number of requests in one read is bounded.
- *
- * A few pipelined requests start per turn of the event loop, over all connections, first in, first out: Node accepts
- * one connection per turn, so long turns would keep out new clients.
- *
- * A request that is queued alone starts at once. Over TLS, clients that do not pipeline send such requests, too: they
- * read a response before Node learns that it was written.
+ * A few start per turn of the event loop, over all connections, first in, first out: Node accepts one connection per turn,
+ * so long turns would keep out new clients. A request that is queued alone starts at once: over TLS, clients that do not
+ * pipeline send such requests, too, since they read a response before Node learns that it was written.
  */
-export function serializePipelined(options: PipeliningOptions): OnRequest {
-  const { handler, buffered, reading } = options;
-  const queue = new RequestQueue(options);
+export function serializePipelined({
+  handler,
+  refused,
+  buffered,
+  reading,
+  limits = DEFAULT_LIMITS,
+}: PipeliningOptions): OnRequest {
+  const waiting = new WeakMap<Socket, PipelinedRequests>();
+  const deferred = new DeferredQueue(PER_TURN);
+  /** The bytes of queued requests up to which a connection is read. */
+  const readable = (): number => (buffered.scarce ? 0 : MAX_QUEUED_BYTES);
+
+  function queueOf(socket: Socket): PipelinedRequests {
+    let queued = waiting.get(socket);
+    if (queued === undefined) {
+      queued = new PipelinedRequests(socket);
+      waiting.set(socket, queued);
+      buffered.track(socket, queued);
+    }
+    return queued;
+  }
+
+  function enqueue(request: IncomingMessage, response: TrackedResponse): void {
+    const { socket } = request;
+    const queued = queueOf(socket);
+    const bytes = queued.add(request);
+    if (queued.requests > limits.requests || queued.strings > limits.strings) {
+      socket.destroy();
+      refused();
+      return;
+    }
+    if (queued.bufferedBytes > readable()) queued.reading.pause();
+    // A single request is bounded by the limit on heads, and the next sweep of the budget counts it.
+    if (queued.requests > 1) buffered.measure(socket);
+    const proceed = (): void => {
+      queued.remove(request, bytes);
+      if (queued.bufferedBytes <= readable() / 2) queued.reading.resume();
+      if (!socket.writableEnded && !socket.destroyed) handler.handle(request, response);
+    };
+    response.onTurn = () => {
+      if (queued.requests === 1) proceed();
+      else deferred.defer(proceed);
+    };
+  }
+
   return (request, response) => {
     const { socket } = request;
     reading.charge(socket);
@@ -130,55 +167,8 @@ export function serializePipelined(options: PipeliningOptions): OnRequest {
     buffered.touch(socket);
     // Otherwise an earlier response is still being written.
     if (response.socket !== null) handler.handle(request, response);
-    else queue.add(request, response);
+    else enqueue(request, response);
   };
-}
-
-/** The queued requests of all connections. */
-class RequestQueue {
-  readonly #options: PipeliningOptions;
-  readonly #waiting = new WeakMap<Socket, PipelinedRequests>();
-  readonly #deferred = new DeferredQueue(PER_TURN);
-
-  constructor(options: PipeliningOptions) {
-    this.#options = options;
-  }
-
-  add(request: IncomingMessage, response: TrackedResponse): void {
-    const { handler, refused, buffered, limits = DEFAULT_LIMITS } = this.#options;
-    const { socket } = request;
-    const queued = this.#waiting.get(socket) ?? this.#begin(socket);
-    const bytes = queued.add(request);
-    if (queued.requests > limits.requests || queued.strings > limits.strings) {
-      socket.destroy();
-      refused();
-      return;
-    }
-    if (queued.bufferedBytes > this.#readable) queued.reading.pause();
-    // A single request is bounded by the limit on heads, and the next sweep of the budget counts it.
-    if (queued.requests > 1) buffered.measure(socket);
-    const proceed = (): void => {
-      queued.remove(request, bytes);
-      if (queued.bufferedBytes <= this.#readable / 2) queued.reading.resume();
-      if (!socket.writableEnded && !socket.destroyed) handler.handle(request, response);
-    };
-    response.onTurn = () => {
-      if (queued.requests === 1) proceed();
-      else this.#deferred.defer(proceed);
-    };
-  }
-
-  #begin(socket: Socket): PipelinedRequests {
-    const queued = new PipelinedRequests(socket);
-    this.#waiting.set(socket, queued);
-    this.#options.buffered.track(socket, queued);
-    return queued;
-  }
-
-  /** The bytes of queued requests up to which a connection is read. */
-  get #readable(): number {
-    return this.#options.buffered.scarce ? 0 : MAX_QUEUED_BYTES;
-  }
 }
 
 /** Estimates the memory of a parsed head, in bytes. */

@@ -19,7 +19,7 @@ import type { ConcurrencyLimit } from "../../policy/concurrency/concurrency-limi
 import type { RateLimit, RateVerdict } from "../../policy/rates/rate-limiter.ts";
 import { AUTHENTICATE_PATH } from "../endpoints/authenticate.ts";
 import { comesFromAnotherSite, isOfBrowser, proofIn } from "./own-origin.ts";
-import { bearerToken, hasDpopScheme, refusalDescription, tokenIn } from "./request-token.ts";
+import { bearerToken, hasDpopScheme, REFUSAL_DESCRIPTIONS, tokenIn } from "./request-token.ts";
 import type { IncomingRequest, UpgradeRequest } from "../../core/request/http-message.ts";
 import { admitsSpelling, pathReadings } from "../../lib/http/path/canonical-path.ts";
 import { ambiguous } from "./intake.ts";
@@ -62,37 +62,12 @@ function readingsBehind(
 const OTHER_SPELLING = /^\/api\/authenticate(?:\/|\.[a-z0-9]*|%20)*$/i;
 const MOST_BEHIND = 16;
 
-/**
- * Refuses another spelling of the login path: such a request holds a name and a password, which no backend may get.
- *
- * @throws GateError `no_route`.
- */
+/** Refuses another spelling of the login path: no backend may get the name and the password. @throws GateError `no_route`. */
 function refuseMisspeltLogin(matchPath: string): void {
   // The length rules out most paths.
   const behind = matchPath.length - AUTHENTICATE_PATH.length;
   if (behind < 0 || behind > MOST_BEHIND || !OTHER_SPELLING.test(matchPath)) return;
   throw new GateError("no_route", { reason: "login_misspelt" });
-}
-
-/** A request that is counted until it is released, unless the limit refuses it. */
-class InFlight {
-  readonly allowed: boolean;
-  readonly #limit: ConcurrencyLimit;
-  readonly #key: string;
-  #counted: boolean;
-
-  constructor(limit: ConcurrencyLimit, key: string) {
-    this.#limit = limit;
-    this.#key = key;
-    this.allowed = limit.take(key);
-    this.#counted = this.allowed;
-  }
-
-  /** Ends the count of an allowed request. Further calls do nothing. */
-  release(): void {
-    if (this.#counted) this.#limit.release(this.#key);
-    this.#counted = false;
-  }
 }
 
 /** The key of a caller in the limits of a route. */
@@ -142,12 +117,11 @@ export function denialOf({ code, reason }: GateError): AuthReason | undefined {
 const UNBOUND: TokenRefusal = { step: "proof", reason: "unbound" };
 const NO_CERTIFICATES: TokenRefusal = { step: "bearer", reason: "missing" };
 const UNDECIDED = new GateError("internal");
-const TOO_LARGE = new GateError("body_too_large", { reason: "body_too_large" });
+const TOO_LARGE = new GateError("body_too_large");
 
 /** The decision about a request, with the facts behind it. `decide` makes it. */
 export class Decision implements VerificationNotes {
   readonly request: GateRequest;
-  readonly client: string;
   readonly trace: VerificationTrace | undefined;
   readonly #context: DecisionContext;
   /** Whether the caller has sent an API key. */
@@ -166,8 +140,10 @@ export class Decision implements VerificationNotes {
   tokenRefusal: TokenRefusal | undefined;
   /** The verdict of the rate limit; undefined if nothing was counted. */
   rate: RateVerdict | undefined;
-  /** The verdict of the concurrency limit; undefined if nothing was counted. The caller of `decide` must release it. */
-  inFlight: InFlight | undefined;
+  /** Ends the count among the requests in flight, once; undefined if there is none. The caller of `decide` must call it. */
+  release: (() => void) | undefined;
+  /** Whether the concurrency limit is exceeded. */
+  #isOneTooMany = false;
   /** The result and reason for the metrics; undefined if no decision about the caller was made. */
   auth: AuthResult | undefined;
   reason: AuthReason | undefined;
@@ -176,9 +152,12 @@ export class Decision implements VerificationNotes {
 
   constructor(request: GateRequest, context: DecisionContext) {
     this.request = request;
-    this.client = request.network;
     this.trace = context.trace;
     this.#context = context;
+  }
+
+  get client(): string {
+    return this.request.network;
   }
 
   /** Finds the endpoint or route, and verifies the token. @returns undefined if no token is needed. @throws GateError */
@@ -193,9 +172,8 @@ export class Decision implements VerificationNotes {
       this.routed = true;
       this.route = gate.findRoute(request);
       if (request.spelling !== "strict") refuseOtherReadings(gate, request, this.route);
-      if (this.route?.networks?.admits(request.client) === false) {
-        throw new GateError("network_denied", { reason: "network_denied" });
-      }
+      if (this.route?.networks?.admits(request.client) === false)
+        throw new GateError("network_denied");
       // Before the token is verified, so that requests with a bad token count as well.
       if (this.route?.rateLimit?.by === "address") {
         const refusal = this.#countRate(this.route.rateLimit, request.network);
@@ -265,7 +243,7 @@ export class Decision implements VerificationNotes {
   #refuseOtherSites(): void {
     const { gate, upgrade } = this.#context;
     if (comesFromAnotherSite(this.request, upgrade !== undefined, gate.cors)) {
-      throw new GateError("cross_site", { reason: "cross_site" });
+      throw new GateError("cross_site");
     }
   }
 
@@ -279,26 +257,16 @@ export class Decision implements VerificationNotes {
       return this.#decided(result, "ok");
     }
     const permit = this.#context.gate.authorize(this.request, this.route, this.identity);
-    return permit instanceof Promise
-      ? this.#letLater(permit, result)
-      : this.#let(permit, result, "ok");
+    if (!(permit instanceof Promise)) return this.#let(permit, result, "ok");
+    return permit.then(
+      (each) => this.#let(each, result, "ok"),
+      (error: unknown) => this.refuse(error),
+    );
   }
 
   /** Does the same for a token that must be verified first. Rejects only for an internal error. */
-  async admitLater(verdict: Promise<TokenVerdict>): Promise<Decision> {
-    try {
-      return await this.admit(await verdict);
-    } catch (error) {
-      return this.refuse(error);
-    }
-  }
-
-  async #letLater(permit: Promise<Permit>, result: AuthResult): Promise<Decision> {
-    try {
-      return this.#let(await permit, result, "ok");
-    } catch (error) {
-      return this.refuse(error);
-    }
+  admitLater(verdict: Promise<TokenVerdict>): Promise<Decision> {
+    return verdict.then((each) => this.admit(each)).catch((error: unknown) => this.refuse(error));
   }
 
   /** Refuses the request, unless its route is in monitor mode and the refusal is about the caller. */
@@ -317,11 +285,7 @@ export class Decision implements VerificationNotes {
     return denial === undefined ? this : this.#decided("denied", denial);
   }
 
-  /**
-   * The caller of a token that was refused, if it is accepted here.
-   *
-   * @throws GateError `unauthenticated`, `invalid_token` or `invalid_certificate`.
-   */
+  /** The caller of a token that was refused, if accepted here. @throws GateError `unauthenticated`, `invalid_token` or `invalid_certificate`. */
   #callerDespite(refusal: TokenRefusal): Identity {
     const { reason, revoked, dpop } = refusal;
     const { accepted, gate } = this.#context;
@@ -333,14 +297,10 @@ export class Decision implements VerificationNotes {
       return accepted;
     }
     this.tokenRefusal = refusal;
-    if (isCertificate) {
-      throw new GateError(reason === "missing" ? "unauthenticated" : "invalid_certificate", {
-        reason,
-      });
-    }
-    const scope = gate.metadata?.scopesFor(this.route);
+    const scope = isCertificate ? undefined : gate.metadata?.scopesFor(this.route);
     if (reason === "missing") throw new GateError("unauthenticated", { reason, scope });
-    const description = gate.describesRefusals ? refusalDescription(refusal) : undefined;
+    if (isCertificate) throw new GateError("invalid_certificate", { reason });
+    const description = gate.describesRefusals ? REFUSAL_DESCRIPTIONS[reason] : undefined;
     throw new GateError("invalid_token", { reason, description, scope, dpop });
   }
 
@@ -351,7 +311,7 @@ export class Decision implements VerificationNotes {
     const { rateLimit, concurrency } = route;
     this.action =
       (rateLimit && this.#countBySubject(rateLimit, permit)) ??
-      (upgrade && otherProtocol(request, upgrade.request)) ??
+      (upgrade && upgradeRefusal(request, upgrade.request)) ??
       (request.bodyLength > route.bodyBytes ? TOO_LARGE : undefined) ??
       (concurrency && this.#countInFlight(concurrency)) ??
       permit;
@@ -383,15 +343,22 @@ export class Decision implements VerificationNotes {
     const isAnonymous = limit.by === "client" || identity === undefined;
     let key = "";
     if (limit.by !== "route") key = isAnonymous ? this.request.network : callerKey(identity);
-    this.inFlight = new InFlight(limit, key);
-    if (this.inFlight.allowed || this.route?.mode === "monitor") return undefined;
-    return new GateError("concurrency_limited", { retryAfter: 1 });
+    this.#isOneTooMany = !limit.take(key);
+    if (!this.#isOneTooMany) {
+      this.release = () => {
+        this.release = undefined;
+        limit.release(key);
+      };
+    } else if (this.route?.mode !== "monitor") {
+      return new GateError("concurrency_limited", { retryAfter: 1 });
+    }
+    return undefined;
   }
 
   /** The limit of the route that the request exceeds. */
   #exceeded(): AuthReason | undefined {
     if (this.rate?.allowed === false) return "rate_limited";
-    return this.inFlight?.allowed === false ? "concurrency_limited" : undefined;
+    return this.#isOneTooMany ? "concurrency_limited" : undefined;
   }
 
   #decided(result: AuthResult, reason: AuthReason): this {
@@ -401,19 +368,15 @@ export class Decision implements VerificationNotes {
   }
 }
 
-/** Returns the refusal of a request to switch to any protocol except WebSocket. */
-function otherProtocol(request: GateRequest, incoming: IncomingRequest): GateError | undefined {
-  return opensWebSocket(request, incoming) ? undefined : new GateError("upgrade_unsupported");
-}
-
 /**
- * Whether a request opens a WebSocket (RFC 6455 §4.1): a GET without a body that asks for `websocket` alone, with exactly
- * one key. Of two keys, the backend could answer one while its answer is checked against the other.
+ * Refuses a request to switch protocols unless it opens a WebSocket (RFC 6455 §4.1): a GET without a body that asks for
+ * `websocket` alone, with exactly one key. Of two, the backend could answer one while its answer is checked against the other.
  */
-function opensWebSocket(request: GateRequest, incoming: IncomingRequest): boolean {
+function upgradeRefusal(request: GateRequest, incoming: IncomingRequest): GateError | undefined {
   const wanted = incoming.headers.upgrade?.toLowerCase();
   const keys = incoming.headersDistinct["sec-websocket-key"];
   const fits = request.method === "GET" && request.bodyLength === 0 && keys?.length === 1;
   // HTTP/1.0 knows no upgrades (RFC 9110 §7.8).
-  return wanted === "websocket" && fits && incoming.httpVersion !== "1.0";
+  const isOpened = wanted === "websocket" && fits && incoming.httpVersion !== "1.0";
+  return isOpened ? undefined : new GateError("upgrade_unsupported");
 }

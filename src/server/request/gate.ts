@@ -74,7 +74,7 @@ export interface Answer {
   readonly body: string | Buffer;
   readonly trailers?: [string, string][];
   /** Whether to close the connection after this response. */
-  readonly close: boolean;
+  readonly close?: boolean;
 }
 
 /** What another proxy asks: may a request pass? */

@@ -20,11 +20,7 @@ import type { StreamEnds } from "./stream-ends.ts";
 import type { RateVerdict } from "../../policy/rates/rate-limiter.ts";
 import type { Route } from "../../core/route/route.ts";
 
-/**
- * Sends an answer, unless one has already begun. Reads and discards the rest of the client's body for a while.
- *
- * @returns the number of body bytes sent.
- */
+/** Sends an answer, unless one has begun, and discards the rest of the client's body. @returns the number of body bytes sent. */
 export function send(answer: Answer, request: IncomingRequest, response: TrackedOutgoing): number {
   if (response.headersSent || response.destroyed) return 0;
   response.whole = true;
@@ -193,7 +189,7 @@ export class Pipeline {
     if (gate === context.gate && rules.ruling === before && !ended) return decision;
     context.decision = decision;
     this.#count(decision, context.response);
-    decision.inFlight?.release();
+    decision.release?.();
     this.#renew(context);
     return decide(decision.request, context);
   }
@@ -219,9 +215,12 @@ export class Pipeline {
     const { id } = response;
     // Whatever interrupted the request has answered and counted it.
     if (response.interruption !== undefined) return;
-    const error = thrown instanceof GateError ? thrown : this.#unexpected(thrown, id);
-    const { observer } = this.#options;
-    context.reason = error.reason ?? error.code;
+    const { observer, log } = this.#options;
+    if (!(thrown instanceof GateError))
+      log.error("a request failed unexpectedly", { id, error: thrown });
+    const error =
+      thrown instanceof GateError ? thrown : new GateError("internal", { cause: thrown });
+    context.reason = error.reason;
     if (isRefusalReason(error.code)) observer.requestRefused(error.code);
     if (response.destroyed || incoming.socket.destroyed) {
       context.status = CLIENT_GONE;
@@ -242,18 +241,13 @@ export class Pipeline {
     transfer.bytesOut = send(question?.no(answer) ?? answer, incoming, response);
   }
 
-  #unexpected(thrown: unknown, id: number): GateError {
-    this.#options.log.error("a request failed unexpectedly", { id, error: thrown });
-    return new GateError("internal", { cause: thrown, reason: "internal" });
-  }
-
   #finish(context: RequestContext): void {
     const { clock, observer } = this.#options;
     this.#options.streams.finished(context);
     try {
       observer.requestFinished(outcomeOf(context, clock.monotonic()));
     } finally {
-      context.decision?.inFlight?.release();
+      context.decision?.release?.();
       context.gate.release();
     }
   }

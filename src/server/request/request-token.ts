@@ -84,10 +84,8 @@ export function tokenIn(
     const [token] = tokens;
     if (token === undefined) continue;
     if (tokens.length > 1) return { ...MULTIPLE, detail: `there are two in ${placeWords(place)}` };
-    if (found !== undefined) {
-      const detail = `there is another in ${placeWords(place)}`;
-      return { ...MULTIPLE, detail };
-    }
+    if (found !== undefined)
+      return { ...MULTIPLE, detail: `there is another in ${placeWords(place)}` };
     found = token === "" ? EMPTY : { token, place };
   }
   return (
@@ -163,7 +161,7 @@ function withoutScheme(value: string): string {
  * Why a token was refused, for clients: `error_description` (RFC 6750 §3). Reveals nothing about the token or the
  * configuration.
  */
-const DESCRIPTIONS: Readonly<Record<TokenRefusal["reason"], string | undefined>> = {
+export const REFUSAL_DESCRIPTIONS: Readonly<Record<TokenRefusal["reason"], string | undefined>> = {
   malformed: "The token is malformed",
   too_large: "The token is too large",
   algorithm: "The signature algorithm is not accepted",
@@ -190,7 +188,3 @@ const DESCRIPTIONS: Readonly<Record<TokenRefusal["reason"], string | undefined>>
   missing: undefined,
   keys_unusable: undefined,
 };
-
-export function refusalDescription({ reason }: TokenRefusal): string | undefined {
-  return DESCRIPTIONS[reason];
-}

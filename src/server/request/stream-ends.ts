@@ -90,10 +90,10 @@ export class StreamEnds {
     // A stream whose token ends while the setting is off ends when it is turned on again.
     if (!endWithToken) return;
     const endedBy = clock.now() - grace;
-    this.#end(this.#wheel.due(endedBy), (permit) =>
-      permit.identity !== undefined && permit.identity.acceptedUntil <= endedBy
-        ? "token_expired"
-        : undefined,
+    this.#end(
+      "token_expired",
+      this.#wheel.due(endedBy),
+      (caller) => caller.acceptedUntil <= endedBy,
     );
   }
 
@@ -110,26 +110,27 @@ export class StreamEnds {
     const { clock, rules, revocations } = this.#options;
     this.#checkedAllAt = clock.monotonic();
     if (!rules.current.streams.endWithToken) return;
-    this.#end(this.#wheel.all(), ({ identity }) =>
-      identity !== undefined && revocations.covering(identity) !== undefined
-        ? "revoked"
-        : undefined,
-    );
+    const isRevoked = (caller: Identity): boolean => revocations.covering(caller) !== undefined;
+    this.#end("revoked", this.#wheel.all(), isRevoked);
   }
 
-  /** Ends the streams for which there is a reason. On a route in monitor mode there is none until a reload enforces it: see `settle`. */
-  #end(contexts: Iterable<RequestContext>, reasonOf: (permit: Permit) => StreamEnd | undefined) {
+  /** Ends the streams whose token has ended. On a route in monitor mode none does until a reload enforces it: see `settle`. */
+  #end(
+    reason: StreamEnd,
+    contexts: Iterable<RequestContext>,
+    hasEnded: (caller: Identity) => boolean,
+  ): void {
     const endings: (() => void)[] = [];
-    const due = (context: RequestContext): StreamEnd | undefined => {
+    const isDue = (context: RequestContext): boolean => {
       const permit = permitOf(context);
-      return permit?.route.mode === "monitor" ? undefined : permit && reasonOf(permit);
+      if (permit?.identity === undefined || permit.route.mode === "monitor") return false;
+      return hasEnded(permit.identity);
     };
     for (const context of contexts) {
-      if (due(context) === undefined) continue;
+      if (!isDue(context)) continue;
       endings.push(() => {
         // A reload may have renewed the permit in the meantime.
-        const reason = due(context);
-        if (reason === undefined) return;
+        if (!isDue(context)) return;
         this.#wheel.remove(context);
         if (this.#endOne(context, reason)) this.#options.ended(reason);
       });

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeader, OutgoingHttpHeaders } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Http2Connection } from "../http2/http2-connection.ts";
 import type { TrackedOutgoing } from "../../core/request/http-message.ts";
 import type { Permit } from "../../core/request/permit.ts";
 import type { Transfer } from "../../core/request/transfer.ts";
@@ -8,15 +9,8 @@ import { ServerResponse, STATUS_CODES } from "../../lib/http/node-http.ts";
 import { discardBody, isDiscardable } from "../listener/discard-body.ts";
 import { responseOn } from "../../lib/node-internals/node-sockets.ts";
 
-/** A connection that carries several requests at once. */
-interface Multiplexed {
-  /** Those under way. */
-  readonly responses: Iterable<TrackedOutgoing>;
-  /** Tells the client that the connection ends now, and which requests were processed. */
-  sayGoodbye(): void;
-}
-
-const multiplexed = new WeakMap<Duplex, Multiplexed>();
+/** The HTTP/2 connections. */
+export const multiplexed = new WeakMap<Duplex, Http2Connection>();
 
 const NONE: readonly TrackedOutgoing[] = [];
 
@@ -24,11 +18,6 @@ const NONE: readonly TrackedOutgoing[] = [];
 export function currentResponse(socket: Duplex): TrackedResponse | undefined {
   const response = responseOn(socket);
   return response instanceof TrackedResponse ? response : undefined;
-}
-
-/** Registers an HTTP/2 connection. */
-export function trackMultiplexed(socket: Duplex, connection: Multiplexed): void {
-  multiplexed.set(socket, connection);
 }
 
 /**

@@ -8,47 +8,38 @@ import { withoutFields } from "../../lib/http/header-values.ts";
 /** The name of this proxy in `Proxy-Status` (RFC 9209). */
 const PRODUCT = "sallyport";
 
-/** The JSON body of all of Sallyport's own answers. */
-export interface Envelope {
-  readonly id: number;
-  readonly message: string;
-  readonly success: boolean;
-  readonly [field: string]: unknown;
-}
-
-interface AnswerHeaders {
-  /** Of `X-Request-Id`. */
-  readonly requestId: string;
-  /** Further fields, names and values alternating. */
-  readonly extra?: readonly string[];
-  /** Whether the connection closes. */
-  readonly close?: boolean;
-}
-
 /** The fields of every answer of ours that no cache may keep. */
 export function usualFields(requestId: string): readonly string[] {
   const fields = ["Cache-Control", "no-store", "X-Content-Type-Options", "nosniff"];
   return [...fields, "X-Request-Id", requestId];
 }
 
-/** Makes an answer from an envelope, with the headers common to all. */
-export function envelopeAnswer(
+/**
+ * Makes the answer to a request that went well.
+ *
+ * @param fields of its JSON body, besides those of all.
+ * @param extra header fields, names and values alternating.
+ */
+export function successAnswer(
+  { id, requestId }: Pick<GateRequest, "id" | "requestId">,
+  message: string,
+  fields: object = {},
+  extra: readonly string[] = [],
+): Answer {
+  return envelopeAnswer(200, { id, message, success: true, ...fields }, requestId, extra);
+}
+
+/** Makes an answer from the JSON body of all of Sallyport's own answers, with the headers common to all. */
+function envelopeAnswer(
   status: number,
-  envelope: Envelope,
-  { requestId, extra = [], close = false }: AnswerHeaders,
+  envelope: object,
+  requestId: string,
+  extra: readonly string[],
 ): Answer {
   const body = JSON.stringify(envelope);
-  return {
-    status,
-    body,
-    close,
-    headers: [
-      ...["Content-Type", "application/json", "Content-Length", String(Buffer.byteLength(body))],
-      ...usualFields(requestId),
-      ...extra,
-      ...(close ? ["Connection", "close"] : []),
-    ],
-  };
+  const length = String(Buffer.byteLength(body));
+  const fields = ["Content-Type", "application/json", "Content-Length", length];
+  return { status, body, headers: [...fields, ...usualFields(requestId), ...extra] };
 }
 
 /** What challenges say besides the error. */
@@ -86,7 +77,9 @@ export function errorAnswer(
   if (retryAfter !== undefined) extra.push("Retry-After", String(Math.ceil(retryAfter)));
   if (error.allow !== undefined) extra.push("Allow", error.allow);
   const envelope = { id, message: error.message, success: false };
-  return envelopeAnswer(row.status, envelope, { requestId, extra, close: row.close === true });
+  const close = row.close === true;
+  if (close) extra.push("Connection", "close");
+  return { ...envelopeAnswer(row.status, envelope, requestId, extra), close };
 }
 
 /** Has no `error` if no token was sent (RFC 6750 §3), or if another challenge says it. */
@@ -171,7 +164,6 @@ export function seeOther(to: string, { requestId }: GateRequest, extra: readonly
   return {
     status: 303,
     body: "",
-    close: false,
     headers: [...headers, "Referrer-Policy", "no-referrer", "X-Request-Id", requestId, ...extra],
   };
 }

@@ -85,12 +85,9 @@ export function readCertificate(
   const problems: ConfigProblem[] = [];
   const cert = readPem(certFile, textOf, problems);
   const key = readPem(keyFile, textOf, problems);
-  if (cert !== undefined && key !== undefined) {
-    const problem = pairProblem(cert, key, certFile, keyFile);
-    if (problem === undefined) return { cert, key };
-    problems.push(problem);
-  }
-  throw new ConfigError(problems);
+  if (cert === undefined || key === undefined) throw new ConfigError(problems);
+  checkPair(cert, key, certFile, keyFile);
+  return { cert, key };
 }
 
 /**
@@ -158,13 +155,12 @@ const CERTIFICATE =
  */
 export function certificatesIn(text: string, file: string): X509Certificate[] {
   const blocks = text.match(CERTIFICATE);
-  if (blocks === null) throw new ConfigError([{ file, message: "holds no PEM certificate" }]);
+  if (blocks === null) throw problem(file, "holds no PEM certificate");
   return blocks.map((block, index) => {
     try {
       return new X509Certificate(block);
     } catch {
-      const message = `certificate ${index + 1} of ${blocks.length} cannot be read`;
-      throw new ConfigError([{ file, message }]);
+      throw problem(file, `certificate ${index + 1} of ${blocks.length} cannot be read`);
     }
   });
 }
@@ -179,32 +175,17 @@ function readPem(file: string, textOf: ReadText, problems: ConfigProblem[]): str
   }
 }
 
-function pairProblem(
-  cert: string,
-  pem: string,
-  certFile: string,
-  keyFile: string,
-): ConfigProblem | undefined {
-  let chain: X509Certificate[];
-  let key: KeyObject;
-  try {
-    chain = certificatesIn(cert, certFile);
-  } catch (error) {
-    if (error instanceof ConfigError) return error.problems[0];
-    throw error;
-  }
-  try {
-    key = createPrivateKey(pem);
-  } catch {
-    return { file: keyFile, message: "holds no PEM private key without a passphrase" };
-  }
+/** @throws ConfigError with the first reason why clients could not be served with the pair. */
+function checkPair(cert: string, pem: string, certFile: string, keyFile: string): void {
+  const chain = certificatesIn(cert, certFile);
+  const key = privateKeyIn(pem, keyFile);
   const weakness = keyWeakness(key);
-  if (weakness !== undefined) return { file: keyFile, message: weakness };
+  if (weakness !== undefined) throw problem(keyFile, weakness);
   const index = chain.findIndex((each) => each.checkPrivateKey(key));
-  if (index === -1) return { file: keyFile, message: `is not the key of ${certFile}` };
+  if (index === -1) throw problem(keyFile, `is not the key of ${certFile}`);
   if (index > 0) {
-    const message = `the certificate of the key stands at ${index + 1} of ${chain.length}: it must be the first`;
-    return { file: certFile, message };
+    const place = `${index + 1} of ${chain.length}`;
+    throw problem(certFile, `the certificate of the key stands at ${place}: it must be the first`);
   }
   // The own signature of a root that ends a chain is never checked; that of a self-signed certificate is what is pinned.
   const forgeable = chain.findIndex(
@@ -212,10 +193,27 @@ function pairProblem(
   );
   if (forgeable !== -1) {
     const { signatureAlgorithm } = chain[forgeable] ?? {};
-    const message = `certificate ${forgeable + 1} of ${chain.length} is signed with ${signatureAlgorithm}, which clients refuse`;
-    return { file: certFile, message };
+    const which = `certificate ${forgeable + 1} of ${chain.length}`;
+    throw problem(certFile, `${which} is signed with ${signatureAlgorithm}, which clients refuse`);
   }
-  return opensslProblem(cert, pem, certFile);
+  try {
+    createSecureContext({ cert, key: pem, ciphers: SUITES, minVersion: "TLSv1.2" });
+  } catch (error) {
+    // Only the code of OpenSSL is safe to report.
+    throw problem(certFile, `cannot be served (${systemCode(error) ?? "unreadable"})`);
+  }
+}
+
+function privateKeyIn(pem: string, file: string): KeyObject {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    throw problem(file, "holds no PEM private key without a passphrase");
+  }
+}
+
+function problem(file: string, message: string): ConfigError {
+  return new ConfigError([{ file, message }]);
 }
 
 /** Describes a key with less than 112 bits of security (NIST SP 800-57 part 1, §5.6). */
@@ -236,14 +234,4 @@ function keyWeakness({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): st
 /** Whether a signature uses a digest with known collisions (RFC 6194, RFC 6151). */
 function hasWeakSignature({ signatureAlgorithm = "" }: X509Certificate): boolean {
   return /^(?:md|sha1|dsa|ecdsa-with-sha1)/i.test(signatureAlgorithm);
-}
-
-/** Returns OpenSSL's objection to the pair, if any. Reports only its code. */
-function opensslProblem(cert: string, key: string, file: string): ConfigProblem | undefined {
-  try {
-    createSecureContext({ cert, key, ciphers: SUITES, minVersion: "TLSv1.2" });
-    return undefined;
-  } catch (error) {
-    return { file, message: `cannot be served (${systemCode(error) ?? "unreadable"})` };
-  }
 }

@@ -88,7 +88,7 @@ export class RequestBody extends Readable {
     this.#events.received(chunk);
     if (this.#bytes > this.#limit) {
       this.#source.pause();
-      this.destroy(new GateError("body_too_large", { reason: "body_too_large" }));
+      this.destroy(new GateError("body_too_large"));
     } else if (this.#passOn(chunk)) {
       this.#since += chunk.length;
       if (this.#since >= FLOWING_BYTES) this.#await();

@@ -7,6 +7,7 @@ import type {
   StatusReload,
 } from "../../../core/status.ts";
 import { type Html, html } from "../../../lib/text/html.ts";
+import { htmlPage } from "../../browser/page.ts";
 import {
   badge,
   type Cell,
@@ -30,58 +31,45 @@ const REFRESH = 10;
 /** Renders the status as one self-contained page. @param refreshes whether the browser reads it again and again. */
 export function renderStatus(status: Status, refreshes = false): string {
   const sections = Object.entries(pageSections(status));
-  const page = html`<!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8" />
-        <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="robots" content="noindex" />
-        ${refreshes && html`<meta http-equiv="refresh" content="${REFRESH}" />`}
-        <title>${status.host}: Sallyport</title>
-        <link rel="icon" href="data:," />
-        ${STYLE_ELEMENT}
-      </head>
-      <body>
-        <header>
-          <div>
-            <h1>Sallyport</h1>
-            ${shown(health(status))}
-            <p>${status.host} · version ${status.version}</p>
-            <p class="when">
-              as of ${clockTime(status.now)} UTC ·
-              ${
-                refreshes
-                  ? html`every ${REFRESH} s · <a href="/-/">stop</a>`
-                  : html`<a href="/-/">reload</a> · <a href="/-/?refresh">every ${REFRESH} s</a>`
-              }
-            </p>
-            <nav aria-label="Sections">
-              ${sections.map(([id, { title, link }]) => html`<a href="#${id}">${link ?? title}</a> `)}
-            </nav>
-          </div>
-        </header>
-        <main>
-          <ul class="tiles">
-            ${Object.values(factsOf(status)).map(
-              ([name, value, more]) =>
-                html`<li><span>${name}</span><b>${value}</b><span>${more}</span></li> `,
-            )}
-          </ul>
-          ${sections.map(
-            ([id, { title, note, content }]) =>
-              html`<section id="${id}">
-                <h2>${title}<small>${note}</small></h2>
-                ${content}
-              </section> `,
-          )}
-        </main>
-        <footer>
-          Everything on this page was true at ${moment(status.now)}. The same as JSON:
-          <code>/-/status</code>; in a terminal: <code>sallyport top</code>.
-        </footer>
-      </body>
-    </html> `;
-  return page.text;
+  const body = html`<header>
+      <div>
+        <h1>Sallyport</h1>
+        ${shown(health(status))}
+        <p>${status.host} · version ${status.version}</p>
+        <p class="when">
+          as of ${clockTime(status.now)} UTC ·
+          ${
+            refreshes
+              ? html`every ${REFRESH} s · <a href="/-/">stop</a>`
+              : html`<a href="/-/">reload</a> · <a href="/-/?refresh">every ${REFRESH} s</a>`
+          }
+        </p>
+        <nav aria-label="Sections">
+          ${sections.map(([id, { title, link }]) => html`<a href="#${id}">${link ?? title}</a> `)}
+        </nav>
+      </div>
+    </header>
+    <main>
+      <ul class="tiles">
+        ${Object.values(factsOf(status)).map(
+          ([name, value, more]) =>
+            html`<li><span>${name}</span><b>${value}</b><span>${more}</span></li> `,
+        )}
+      </ul>
+      ${sections.map(
+        ([id, { title, note, content }]) =>
+          html`<section id="${id}">
+            <h2>${title}<small>${note}</small></h2>
+            ${content}
+          </section> `,
+      )}
+    </main>
+    <footer>
+      Everything on this page was true at ${moment(status.now)}. The same as JSON:
+      <code>/-/status</code>; in a terminal: <code>sallyport top</code>.
+    </footer>`;
+  const again = refreshes ? html`<meta http-equiv="refresh" content="${REFRESH}" />` : undefined;
+  return htmlPage(`${status.host}: Sallyport`, STYLE_ELEMENT, body, again);
 }
 
 function pageSections(status: Status): Record<string, Section<Html>> {

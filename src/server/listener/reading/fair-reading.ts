@@ -75,7 +75,7 @@ export class FairReading {
     this.#onPostponed = onPostponed;
     this.#shared = shared;
     this.#clients = new ReadingClients(shared);
-    this.#waiting = new WaitingClients(this.#clients, shared, onPostponed);
+    this.#waiting = new WaitingClients(this.#clients, onPostponed);
   }
 
   /** The number of connections that wait for their turn. */
@@ -149,7 +149,10 @@ export class FairReading {
   charge(connection: Socket, backend?: Socket): void {
     const client = this.#owners.get(connection);
     if (client === undefined) return;
-    if (backend !== undefined) this.#adopt(client, backend);
+    if (backend !== undefined && !this.#owners.has(backend)) {
+      this.#owners.set(backend, client);
+      client.reading.add(backend);
+    }
     client.known = true;
     this.#charge(client, UNITS.request);
   }
@@ -186,13 +189,6 @@ export class FairReading {
   #start(client: ReadingClient, socket: Socket): void {
     this.#charge(client, UNITS.start);
     client.reading.add(socket);
-  }
-
-  /** Reads a connection to a backend for a client. */
-  #adopt(client: ReadingClient, backend: Socket): void {
-    if (this.#owners.has(backend)) return;
-    this.#owners.set(backend, client);
-    client.reading.add(backend);
   }
 
   /** Returns whether the socket was waiting. */
@@ -248,7 +244,7 @@ export class FairReading {
     this.#began = undefined;
     this.#deadline = Infinity;
     this.#units = 0;
-    if (this.#isBusy) this.#waiting.share(this.#age);
+    if (this.#isBusy) this.#clients.share(this.#age);
     if (this.#waiting.size === 0) return;
     const turn = { end, lasted, overran: this.#over, accepted: this.#accepted };
     this.#waiting.resumeAfter(turn, this.#age);

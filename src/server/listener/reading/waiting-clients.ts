@@ -1,116 +1,5 @@
 import type { Postponed } from "../../../core/observer.ts";
-import { LIGHT_UNITS, type ReadingClient, type SharedUsage } from "./reading-client.ts";
-
-/** Clients that were served are never heavy while they use less than this part of all units together. */
-const SERVED_PART = 1 / 4;
-
-/** The usage from which a client is heavy: for clients that were served before, and for others. */
-interface Heaviness {
-  readonly served: number;
-  readonly others: number;
-}
-
-/** Compares clients by their usage in all threads. */
-export class ClientRanking {
-  readonly #clients: ReadonlyMap<string, ReadingClient>;
-  readonly #shared: SharedUsage;
-
-  /** @param shared their usage in other threads, and who was served. */
-  constructor(clients: ReadonlyMap<string, ReadingClient>, shared: SharedUsage) {
-    this.#clients = clients;
-    this.#shared = shared;
-  }
-
-  isHeavy(client: ReadingClient, age: number, { served, others }: Heaviness): boolean {
-    const used = this.#used(client, age);
-    return used >= others && (used >= served || !this.#wasServed(client));
-  }
-
-  /** Whether a client was read or served before, in any thread. */
-  isEstablished(client: ReadingClient): boolean {
-    return this.#isKnown(client) || this.#wasServed(client);
-  }
-
-  /**
-   * Sorts clients: those that were served come first, and within each group the lightest. Newcomers follow those that are
-   * known to be light, since a crowd that has not been read yet has used nothing.
-   *
-   * @param heavy the usage from which a client is heavy.
-   * @returns the clients, and how many of them come first because they were served and are not heavy.
-   */
-  lightestFirst(
-    clients: Iterable<ReadingClient>,
-    age: number,
-    heavy: Heaviness,
-  ): { readonly clients: readonly ReadingClient[]; readonly preferred: number } {
-    const ranked = [...clients].map((client) => {
-      const preferred = this.#wasServed(client) && !this.isHeavy(client, age, heavy);
-      const used = this.#used(client, age);
-      const known = preferred || this.#isKnown(client);
-      return { client, preferred, used: known ? used : Math.max(used, heavy.others) };
-    });
-    // Before the first turn that is too long, no client is heavy: `others` is infinite, and infinities cannot be subtracted.
-    const byUsage = ranked.toSorted((one, other) =>
-      one.used === other.used ? 0 : one.used - other.used,
-    );
-    const [first, then] = [true, false].map((preferred) =>
-      byUsage.filter((each) => each.preferred === preferred).map(({ client }) => client),
-    );
-    return { clients: [...(first ?? []), ...(then ?? [])], preferred: first?.length ?? 0 };
-  }
-
-  /** Publishes the usage of clients in this thread to the other threads. */
-  share(age: number): void {
-    if (this.#shared.threads === 1) return;
-    const known = [...this.#clients.values()].filter((client) => client.known);
-    this.#shared.write(known.map((client) => [client.bucket, client.used(age)]));
-  }
-
-  /**
-   * Returns the usage from which clients are heavy: half of the usage-weighted mean. For those that were served it is half
-   * of their own mean, or infinite if others take the time.
-   */
-  heavyFrom(age: number): Heaviness {
-    const [everybody, served] = [new Sum(), new Sum()];
-    for (const client of this.#clients.values()) {
-      const used = this.#used(client, age);
-      everybody.add(used);
-      if (this.#wasServed(client)) served.add(used);
-    }
-    const least = LIGHT_UNITS * this.#shared.threads;
-    const takesTime = served.all >= everybody.all * SERVED_PART;
-    return {
-      served: takesTime ? Math.max(least, served.weightedMean / 2) : Infinity,
-      others: Math.max(least, everybody.weightedMean / 2),
-    };
-  }
-
-  #isKnown({ known, bucket }: ReadingClient): boolean {
-    return known || this.#shared.elsewhere(bucket) > 0;
-  }
-
-  #wasServed({ bucket }: ReadingClient): boolean {
-    return this.#shared.wasServed(bucket);
-  }
-
-  #used(client: ReadingClient, age: number): number {
-    return client.used(age) + this.#shared.elsewhere(client.bucket);
-  }
-}
-
-class Sum {
-  all = 0;
-  #squares = 0;
-
-  add(used: number): void {
-    this.all += used;
-    this.#squares += used * used;
-  }
-
-  get weightedMean(): number {
-    return this.all === 0 ? 0 : this.#squares / this.all;
-  }
-}
+import type { Heaviness, ReadingClient, ReadingClients } from "./reading-client.ts";
 
 /** Connections that resume after a turn. */
 const PER_TURN = { initial: 8, max: 1_024 };
@@ -163,21 +52,15 @@ export type OnPostponed = (what: Postponed, client: string, connections: number)
 
 /** The clients with connections that wait for their turn. */
 export class WaitingClients extends Set<ReadingClient> {
-  readonly #clients: ReadonlyMap<string, ReadingClient>;
-  readonly #ranking: ClientRanking;
+  readonly #clients: ReadingClients;
   readonly #onPostponed: OnPostponed;
   readonly #resumeRate = new ResumeRate(TURN_MS);
   /** A client that has used this many units is heavy, while the loop is busy. */
   #heavy: Heaviness = { served: Infinity, others: Infinity };
 
-  constructor(
-    clients: ReadonlyMap<string, ReadingClient>,
-    shared: SharedUsage,
-    onPostponed: OnPostponed,
-  ) {
+  constructor(clients: ReadingClients, onPostponed: OnPostponed) {
     super();
     this.#clients = clients;
-    this.#ranking = new ClientRanking(clients, shared);
     this.#onPostponed = onPostponed;
   }
 
@@ -189,20 +72,16 @@ export class WaitingClients extends Set<ReadingClient> {
   }
 
   isHeavy(client: ReadingClient, age: number): boolean {
-    return this.#ranking.isHeavy(client, age, this.#heavy);
+    return this.#clients.isHeavy(client, age, this.#heavy);
   }
 
-  /**
-   * Pauses the clients whose usage is at least half of the usage-weighted mean.
-   *
-   * @param newcomers whether clients that were never read are paused, too.
-   */
+  /** Pauses the heavy clients. @param newcomers whether clients that were never read are paused, too. */
   pauseHeavy(age: number, newcomers: boolean): void {
-    this.#heavy = this.#ranking.heavyFrom(age);
+    this.#heavy = this.#clients.heavyFrom(age);
     for (const [name, client] of this.#clients) {
       if (client.reading.size === 0) continue;
       const isHeavy = this.isHeavy(client, age);
-      if (!isHeavy && (!newcomers || this.#ranking.isEstablished(client))) continue;
+      if (!isHeavy && (!newcomers || this.#clients.isEstablished(client))) continue;
       const paused = client.pause();
       if (paused === 0) continue;
       this.add(client);
@@ -210,15 +89,10 @@ export class WaitingClients extends Set<ReadingClient> {
     }
   }
 
-  /** Publishes the usage of clients to the other threads. */
-  share(age: number): void {
-    this.#ranking.share(age);
-  }
-
   /** Resumes one connection of each client, the lightest client first; then another of each, as many as this turn allows. */
   resumeAfter(turn: EndedTurn, age: number): void {
     const most = this.#resumeRate.after(turn);
-    const { clients, preferred } = this.#ranking.lightestFirst(this, age, this.#heavy);
+    const { clients, preferred } = this.#clients.lightestFirst(this, age, this.#heavy);
     let left = Math.max(most, Math.min(preferred, SERVED_PER_TURN));
     while (left > 0 && this.size > 0) {
       for (const client of clients.slice(0, left)) {
