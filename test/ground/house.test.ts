@@ -10,11 +10,11 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 57_250,
-  files: 368,
+  lines: 55_000,
+  files: 363,
   filesUnder40Lines: 41,
   // Five for several certificates, and for what doctor reads of the running proxy.
-  namesUsedByOneFile: 673,
+  namesUsedByOneFile: 648,
 };
 
 /** Without what is generated: nobody writes or reads it. */
