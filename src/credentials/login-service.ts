@@ -6,7 +6,12 @@ import type { StoreResult } from "../core/request/outcome.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
 import type { LoginService, User } from "../core/login.ts";
 import { type KeyedSemaphore, QueueFullError } from "../lib/async/keyed-semaphore.ts";
-import type { AttemptOrigin, ClientAttempts, FailureThrottle } from "./throttle/login-throttle.ts";
+import type {
+  AttemptOrigin,
+  ClientAttempts,
+  FailureThrottle,
+  ThrottleLimit,
+} from "./throttle/login-throttle.ts";
 import type { Clock } from "../lib/clock.ts";
 import { decoyHash } from "./hashing/new-hash.ts";
 import type { PasswordVerifier } from "./hashing/hashing-pool.ts";
@@ -22,6 +27,14 @@ export interface LoginServiceParts {
   readonly turns: KeyedSemaphore;
   readonly clock: Clock;
 }
+
+/** For the log only: clients do not learn which of their attempts are counted together. */
+const REASONS = {
+  pair: "throttled",
+  address: "throttled_address",
+  account: "throttled_account",
+  global: "throttled_global",
+} as const satisfies Record<ThrottleLimit, string>;
 
 /**
  * Logs a user in: throttle, then password, then token. For one name from one network, the number of concurrent
@@ -56,8 +69,7 @@ async function checked(
   const attempt = attempts.begin();
   if ("limit" in attempt) {
     const { limit, retryAfter } = attempt;
-    // For the log only: clients do not learn which of their attempts are counted together.
-    const reason = limit === "pair" ? "throttled" : (`throttled_${limit}` as const);
+    const reason = REASONS[limit];
     // Only names of other stores can have failed now.
     if (credentials.isPartial()) throw unavailable(reason);
     throw new GateError("login_throttled", { reason, retryAfter });

@@ -64,20 +64,15 @@ function unpaddedBase64(text: string): Buffer | undefined {
 
 type Rule = readonly [holds: boolean, refusal: string];
 
-/** Returns the refusal of the first rule that does not hold; the last rules are those on salt and hash. */
-function refusalIn(
-  kind: string,
-  { salt, hash }: PhcParts,
-  rules: readonly Rule[],
-): HashRefusal | undefined {
-  const all: readonly Rule[] = [
-    ...rules,
-    [salt.length >= 8 && salt.length <= 64, "the salt must have 8 to 64 bytes"],
-    [hash.length >= 16 && hash.length <= 128, "the hash must have 16 to 128 bytes"],
-  ];
-  const broken = all.find(([holds]) => !holds);
-  return broken && { refused: `${kind}: ${broken[1]}` };
+/** Returns the refusal of the first rule that does not hold. */
+function refusalIn(rules: readonly Rule[]): HashRefusal | undefined {
+  const broken = rules.find(([holds]) => !holds);
+  return broken && { refused: broken[1] };
 }
+
+/** Whether salt and hash are neither too short to be safe nor longer than any tool makes them. */
+const isSaltSize = ({ length }: Buffer): boolean => length >= 8 && length <= 64;
+const isHashSize = ({ length }: Buffer): boolean => length >= 16 && length <= 128;
 
 const VERSION = 19;
 const MAX_MEMORY_KIB = 1024 * 1024;
@@ -108,12 +103,17 @@ const argon2id: HashKind = {
     }
     const { version, salt, hash } = parts;
     const [memory = 0, passes = 0, parallelism = 0] = parts.parameters;
-    const refused = refusalIn("argon2id", parts, [
-      [version === VERSION, "only version 19 (v=19) is supported"],
-      [passes >= 1 && passes <= MAX_PASSES, "t must be 1 to 32"],
-      [parallelism >= 1 && parallelism <= MAX_LANES, "p must be 1 to 16"],
-      [memory >= 8 * parallelism && memory <= MAX_MEMORY_KIB, "m must be 8 × p to 1048576 (KiB)"],
-      [memory * passes <= MAX_WORK_KIB, "m × t must be at most 4194304 (KiB)"],
+    const refused = refusalIn([
+      [version === VERSION, "argon2id: only version 19 (v=19) is supported"],
+      [passes >= 1 && passes <= MAX_PASSES, "argon2id: t must be 1 to 32"],
+      [parallelism >= 1 && parallelism <= MAX_LANES, "argon2id: p must be 1 to 16"],
+      [
+        memory >= 8 * parallelism && memory <= MAX_MEMORY_KIB,
+        "argon2id: m must be 8 × p to 1048576 (KiB)",
+      ],
+      [memory * passes <= MAX_WORK_KIB, "argon2id: m × t must be at most 4194304 (KiB)"],
+      [isSaltSize(salt), "argon2id: the salt must have 8 to 64 bytes"],
+      [isHashSize(hash), "argon2id: the hash must have 16 to 128 bytes"],
     ]);
     if (refused !== undefined) return refused;
 
@@ -191,14 +191,16 @@ const scrypt: HashKind = {
     const { salt, hash } = parts;
     const [log2N = 0, r = 0, p = 0] = parts.parameters;
     const N = 2 ** log2N;
-    const refused = refusalIn("scrypt", parts, [
-      [log2N >= 1 && log2N <= 20, "ln must be 1 to 20"],
-      [r >= 1 && r <= 64, "r must be 1 to 64"],
-      [p >= 1 && p <= 16, "p must be 1 to 16"],
+    const refused = refusalIn([
+      [log2N >= 1 && log2N <= 20, "scrypt: ln must be 1 to 20"],
+      [r >= 1 && r <= 64, "scrypt: r must be 1 to 64"],
+      [p >= 1 && p <= 16, "scrypt: p must be 1 to 16"],
       // RFC 7914 §2: N is less than 2^(128 * r / 8).
-      [log2N < 16 * r, "ln must be less than 16 × r"],
-      [128 * N * r <= MAX_BYTES, "ln and r ask for more than 1 GiB"],
-      [128 * N * r * p <= MAX_WORK_BYTES, "ln, r and p ask for more than 4 GiB of work"],
+      [log2N < 16 * r, "scrypt: ln must be less than 16 × r"],
+      [128 * N * r <= MAX_BYTES, "scrypt: ln and r ask for more than 1 GiB"],
+      [128 * N * r * p <= MAX_WORK_BYTES, "scrypt: ln, r and p ask for more than 4 GiB of work"],
+      [isSaltSize(salt), "scrypt: the salt must have 8 to 64 bytes"],
+      [isHashSize(hash), "scrypt: the hash must have 16 to 128 bytes"],
     ]);
     if (refused !== undefined) return refused;
 

@@ -99,7 +99,7 @@ export interface AttemptOrigin {
  * The limit that refused an attempt: for the name from that address, the address, the name, or all unknown networks
  * together.
  */
-type ThrottleLimit = "pair" | "address" | "account" | "global";
+export type ThrottleLimit = "pair" | "address" | "account" | "global";
 
 export interface ThrottleRefusal {
   readonly limit: ThrottleLimit;

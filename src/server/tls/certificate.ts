@@ -184,8 +184,8 @@ function checkPair(cert: string, pem: string, certFile: string, keyFile: string)
   const index = chain.findIndex((each) => each.checkPrivateKey(key));
   if (index === -1) throw problem(keyFile, `is not the key of ${certFile}`);
   if (index > 0) {
-    const place = `${index + 1} of ${chain.length}`;
-    throw problem(certFile, `the certificate of the key stands at ${place}: it must be the first`);
+    const message = `the certificate of the key stands at ${index + 1} of ${chain.length}: it must be the first`;
+    throw problem(certFile, message);
   }
   // The own signature of a root that ends a chain is never checked; that of a self-signed certificate is what is pinned.
   const forgeable = chain.findIndex(
@@ -193,8 +193,8 @@ function checkPair(cert: string, pem: string, certFile: string, keyFile: string)
   );
   if (forgeable !== -1) {
     const { signatureAlgorithm } = chain[forgeable] ?? {};
-    const which = `certificate ${forgeable + 1} of ${chain.length}`;
-    throw problem(certFile, `${which} is signed with ${signatureAlgorithm}, which clients refuse`);
+    const message = `certificate ${forgeable + 1} of ${chain.length} is signed with ${signatureAlgorithm}, which clients refuse`;
+    throw problem(certFile, message);
   }
   try {
     createSecureContext({ cert, key: pem, ciphers: SUITES, minVersion: "TLSv1.2" });
