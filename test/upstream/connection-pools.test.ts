@@ -1,4 +1,6 @@
 /** What an exchange expects of the connections to a target. */
+import { createServer } from "node:http";
+import { Duplex } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { BackendRequest } from "../../src/upstream/http/connection.ts";
 import { Http1Pool } from "../../src/upstream/http1/http1-pool.ts";
@@ -10,6 +12,24 @@ import { until } from "../support/until.ts";
 
 test("this Node has the known parser", () => {
   expect(hasNodeParser()).toBe(true);
+});
+
+test("a Node whose parser passes on views of what it read is refused", () => {
+  const connection = new Duplex({ read: () => undefined });
+  onTestFinished(() => void connection.destroy());
+  createServer().emit("connection", connection);
+  const parser: object = Reflect.get(connection, "parser");
+  const { kOnBody } = parser.constructor as unknown as { readonly kOnBody: number };
+  type Parser = Record<number, (part: Buffer) => void>;
+  const prototype: object = Object.getPrototypeOf(parser);
+  const real: (bytes: Buffer) => unknown = Reflect.get(prototype, "execute");
+  onTestFinished(() => void Reflect.set(prototype, "execute", real));
+  Reflect.set(prototype, "execute", function (this: Parser, bytes: Buffer): unknown {
+    const onBody = this[kOnBody];
+    this[kOnBody] = ({ length }) => onBody?.(bytes.subarray(-length));
+    return real.call(this, bytes);
+  });
+  expect(hasNodeParser()).toBe(false);
 });
 
 describe("a pool of HTTP/1.1", () => {
