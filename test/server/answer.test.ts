@@ -32,7 +32,7 @@ describe("an envelope", () => {
     });
     expect([answer.status, answer.close, JSON.parse(String(answer.body))]).toEqual([
       200,
-      undefined,
+      false,
       { id: 7, message, success: true, token: "x" },
     ]);
   });

@@ -85,7 +85,7 @@ class AdminConnection {
   readonly socket: Socket;
   readonly client: string;
   readonly limits: PeerLimits;
-  phase: Phase = "idle";
+  #phase: Phase = "idle";
   #timer: NodeJS.Timeout | undefined;
 
   constructor(socket: Socket, client: string, limits: PeerLimits) {
@@ -95,12 +95,16 @@ class AdminConnection {
     socket.once("close", () => clearTimeout(this.#timer));
   }
 
+  get phase(): Phase {
+    return this.#phase;
+  }
+
   /** Must be called when a request was read: on a connection without reuse, further data is discarded. */
   onRequestRead = (): void => undefined;
 
   /** Enters a phase. Calls `onTimeout` unless the next phase begins, or the connection closes, within `limitMs`. */
   enter(phase: Phase, limitMs?: number, onTimeout?: () => void): void {
-    this.phase = phase;
+    this.#phase = phase;
     clearTimeout(this.#timer);
     this.#timer =
       limitMs === undefined || onTimeout === undefined || this.socket.destroyed
@@ -114,7 +118,7 @@ class AdminConnection {
  * connection; if all slots are taken, the client with the most loses its oldest. So no one can keep out a client with
  * few connections.
  *
- * @returns a function that gives a connection a slot.
+ * @returns a function that puts a new connection into a slot.
  */
 function adminSlots(limits: PeerLimits, log: AdminOptions["log"]) {
   const { connections: all, perAddress } = limits;

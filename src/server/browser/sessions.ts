@@ -70,10 +70,10 @@ export class Sessions {
     this.#login = `${ownPath}/login`;
     this.#logout = `${ownPath}/logout`;
     const session = new TokenPlaces([{ cookie }]);
-    const readsPage = page === undefined ? [] : ["GET", "HEAD"];
+    const pageMethods = page === undefined ? [] : ["GET", "HEAD"];
     const signIn: Endpoint = {
       name: "sign_in",
-      methods: [...readsPage, ...(options.hasUsers ? ["POST"] : [])],
+      methods: [...pageMethods, ...(options.hasUsers ? ["POST"] : [])],
       auth: "none",
       checkHead: (request, incoming) => {
         if (request.method === "POST") checkSignIn(request, incoming);
@@ -83,7 +83,7 @@ export class Sessions {
     const signOut: Endpoint = {
       name: "sign_out",
       // A page with a button, for applications that have none.
-      methods: [...readsPage, "POST"],
+      methods: [...pageMethods, "POST"],
       auth: "required",
       tokenFrom: session,
       acceptsRevoked: true,

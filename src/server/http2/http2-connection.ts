@@ -139,9 +139,10 @@ export class Http2Connections {
   }
 }
 
-type Shared = Pick<ListenOptions, "pipeline" | "buffered" | "reading" | "observer" | "rules">;
-
-interface Http2ConnectionOptions extends Shared {
+interface Http2ConnectionOptions extends Pick<
+  ListenOptions,
+  "pipeline" | "buffered" | "reading" | "observer" | "rules"
+> {
   readonly settings: () => Http2Settings;
 }
 

@@ -37,7 +37,7 @@ export function bytesBufferedOn(socket: Socket, held: number): number {
   const written = unread * (isTls ? TLS_FACTOR : 1);
   const unsent = held + (response?.req.readableLength ?? 0);
   const read = unsent > 0 && isTls ? TLS_READ_BYTES : 0;
-  const { transfer } = response instanceof TrackedResponse ? response : {};
+  const transfer = response instanceof TrackedResponse ? response.transfer : undefined;
   return written + unsent + read + (transfer?.holder?.bufferedBytes ?? 0);
 }
 

@@ -60,9 +60,10 @@ export class OpenConnections {
     this.#options = options;
     this.#admit = admit;
     server.on("connection", (socket: Socket) => {
-      const peer = unmapAddress(socket.remoteAddress ?? "");
-      if (options.proxyProtocol && options.trustedProxies.has(peer)) this.#acceptBehind(socket);
-      else this.#accept(socket);
+      const { proxyProtocol, trustedProxies } = options;
+      if (proxyProtocol && trustedProxies.has(unmapAddress(socket.remoteAddress ?? ""))) {
+        this.#acceptBehind(socket);
+      } else this.#accept(socket);
     });
     server.on("upgrade", ({ socket }: { socket: Socket }) => void this.#switched.add(socket));
   }

@@ -172,8 +172,9 @@ export class Decision implements VerificationNotes {
       this.routed = true;
       this.route = gate.findRoute(request);
       if (request.spelling !== "strict") refuseOtherReadings(gate, request, this.route);
-      if (this.route?.networks?.admits(request.client) === false)
+      if (this.route?.networks?.admits(request.client) === false) {
         throw new GateError("network_denied");
+      }
       // Before the token is verified, so that requests with a bad token count as well.
       if (this.route?.rateLimit?.by === "address") {
         const refusal = this.#countRate(this.route.rateLimit, request.network);
@@ -258,10 +259,9 @@ export class Decision implements VerificationNotes {
     }
     const permit = this.#context.gate.authorize(this.request, this.route, this.identity);
     if (!(permit instanceof Promise)) return this.#let(permit, result, "ok");
-    return permit.then(
-      (each) => this.#let(each, result, "ok"),
-      (error: unknown) => this.refuse(error),
-    );
+    return permit
+      .then((each) => this.#let(each, result, "ok"))
+      .catch((error: unknown) => this.refuse(error));
   }
 
   /** Does the same for a token that must be verified first. Rejects only for an internal error. */

@@ -215,11 +215,8 @@ export class Pipeline {
     const { id } = response;
     // Whatever interrupted the request has answered and counted it.
     if (response.interruption !== undefined) return;
-    const { observer, log } = this.#options;
-    if (!(thrown instanceof GateError))
-      log.error("a request failed unexpectedly", { id, error: thrown });
-    const error =
-      thrown instanceof GateError ? thrown : new GateError("internal", { cause: thrown });
+    const { observer } = this.#options;
+    const error = thrown instanceof GateError ? thrown : this.#unexpected(thrown, id);
     context.reason = error.reason;
     if (isRefusalReason(error.code)) observer.requestRefused(error.code);
     if (response.destroyed || incoming.socket.destroyed) {
@@ -239,6 +236,11 @@ export class Pipeline {
     const own = page ?? (question === undefined ? forGrpc(refusal, error, incoming) : refusal);
     const answer = withRouteHeaders(own, context.decision);
     transfer.bytesOut = send(question?.no(answer) ?? answer, incoming, response);
+  }
+
+  #unexpected(thrown: unknown, id: number): GateError {
+    this.#options.log.error("a request failed unexpectedly", { id, error: thrown });
+    return new GateError("internal", { cause: thrown });
   }
 
   #finish(context: RequestContext): void {

@@ -84,8 +84,9 @@ export function tokenIn(
     const [token] = tokens;
     if (token === undefined) continue;
     if (tokens.length > 1) return { ...MULTIPLE, detail: `there are two in ${placeWords(place)}` };
-    if (found !== undefined)
+    if (found !== undefined) {
       return { ...MULTIPLE, detail: `there is another in ${placeWords(place)}` };
+    }
     found = token === "" ? EMPTY : { token, place };
   }
   return (

@@ -35,11 +35,14 @@ function envelopeAnswer(
   envelope: object,
   requestId: string,
   extra: readonly string[],
+  close = false,
 ): Answer {
   const body = JSON.stringify(envelope);
   const length = String(Buffer.byteLength(body));
   const fields = ["Content-Type", "application/json", "Content-Length", length];
-  return { status, body, headers: [...fields, ...usualFields(requestId), ...extra] };
+  const closing = close ? ["Connection", "close"] : [];
+  const headers = [...fields, ...usualFields(requestId), ...extra, ...closing];
+  return { status, body, headers, close };
 }
 
 /** What challenges say besides the error. */
@@ -77,9 +80,7 @@ export function errorAnswer(
   if (retryAfter !== undefined) extra.push("Retry-After", String(Math.ceil(retryAfter)));
   if (error.allow !== undefined) extra.push("Allow", error.allow);
   const envelope = { id, message: error.message, success: false };
-  const close = row.close === true;
-  if (close) extra.push("Connection", "close");
-  return { ...envelopeAnswer(row.status, envelope, requestId, extra), close };
+  return envelopeAnswer(row.status, envelope, requestId, extra, row.close);
 }
 
 /** Has no `error` if no token was sent (RFC 6750 §3), or if another challenge says it. */

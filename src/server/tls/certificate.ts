@@ -155,12 +155,12 @@ const CERTIFICATE =
  */
 export function certificatesIn(text: string, file: string): X509Certificate[] {
   const blocks = text.match(CERTIFICATE);
-  if (blocks === null) throw problem(file, "holds no PEM certificate");
+  if (blocks === null) throw unusable(file, "holds no PEM certificate");
   return blocks.map((block, index) => {
     try {
       return new X509Certificate(block);
     } catch {
-      throw problem(file, `certificate ${index + 1} of ${blocks.length} cannot be read`);
+      throw unusable(file, `certificate ${index + 1} of ${blocks.length} cannot be read`);
     }
   });
 }
@@ -180,12 +180,12 @@ function checkPair(cert: string, pem: string, certFile: string, keyFile: string)
   const chain = certificatesIn(cert, certFile);
   const key = privateKeyIn(pem, keyFile);
   const weakness = keyWeakness(key);
-  if (weakness !== undefined) throw problem(keyFile, weakness);
+  if (weakness !== undefined) throw unusable(keyFile, weakness);
   const index = chain.findIndex((each) => each.checkPrivateKey(key));
-  if (index === -1) throw problem(keyFile, `is not the key of ${certFile}`);
+  if (index === -1) throw unusable(keyFile, `is not the key of ${certFile}`);
   if (index > 0) {
     const message = `the certificate of the key stands at ${index + 1} of ${chain.length}: it must be the first`;
-    throw problem(certFile, message);
+    throw unusable(certFile, message);
   }
   // The own signature of a root that ends a chain is never checked; that of a self-signed certificate is what is pinned.
   const forgeable = chain.findIndex(
@@ -194,13 +194,13 @@ function checkPair(cert: string, pem: string, certFile: string, keyFile: string)
   if (forgeable !== -1) {
     const { signatureAlgorithm } = chain[forgeable] ?? {};
     const message = `certificate ${forgeable + 1} of ${chain.length} is signed with ${signatureAlgorithm}, which clients refuse`;
-    throw problem(certFile, message);
+    throw unusable(certFile, message);
   }
   try {
     createSecureContext({ cert, key: pem, ciphers: SUITES, minVersion: "TLSv1.2" });
   } catch (error) {
     // Only the code of OpenSSL is safe to report.
-    throw problem(certFile, `cannot be served (${systemCode(error) ?? "unreadable"})`);
+    throw unusable(certFile, `cannot be served (${systemCode(error) ?? "unreadable"})`);
   }
 }
 
@@ -208,11 +208,11 @@ function privateKeyIn(pem: string, file: string): KeyObject {
   try {
     return createPrivateKey(pem);
   } catch {
-    throw problem(file, "holds no PEM private key without a passphrase");
+    throw unusable(file, "holds no PEM private key without a passphrase");
   }
 }
 
-function problem(file: string, message: string): ConfigError {
+function unusable(file: string, message: string): ConfigError {
   return new ConfigError([{ file, message }]);
 }
 
