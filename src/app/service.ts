@@ -138,10 +138,8 @@ function idsOfMainThread(workers: number, nowMs: number): TrafficOptions["nextId
 export class Service {
   readonly parts: Parts;
   readonly probing: Probing;
-  /** When certificates end. */
-  certificateEnds: readonly CertificateEnd[];
-  /** The state of the drain. Only `drain` changes it. */
-  state: DrainState = "serving";
+  #certificateEnds: readonly CertificateEnd[];
+  #state: DrainState = "serving";
   #inForce: TrafficChange;
   #drained: Promise<boolean> | undefined;
 
@@ -151,9 +149,9 @@ export class Service {
     this.parts = parts;
     this.#inForce = options;
     parts.keyStores.begin(this.#changeKeys);
-    this.certificateEnds = certificateEndsOf(options);
+    this.#certificateEnds = certificateEndsOf(options);
     this.probing = createProbing(options, {
-      draining: () => this.state !== "serving",
+      draining: () => this.#state !== "serving",
       issuers: () => traffic.issuers(),
       ownKeys: () => keys.verification.length > 0,
       workersAlive: this.workersAlive,
@@ -237,7 +235,7 @@ export class Service {
     // Nothing fails from here on.
     metrics.add(seriesOf(configuration));
     this.#inForce = next;
-    this.certificateEnds = certificateEndsOf(next);
+    this.#certificateEnds = certificateEndsOf(next);
     options.buffered.setLimit(configuration.server.limits.bufferedBytes);
     await change.commit();
     this.#reportOthers(before.tls);
@@ -258,14 +256,24 @@ export class Service {
     }
   }
 
+  /** The state of the drain. */
+  get state(): DrainState {
+    return this.#state;
+  }
+
+  /** When certificates end. */
+  get certificateEnds(): readonly CertificateEnd[] {
+    return this.#certificateEnds;
+  }
+
   /**
    * Drains only the traffic: metrics and health stay available. Resolves with whether all requests finished in time. A
    * second call joins the first.
    */
   drain(): Promise<boolean> {
     if (this.#drained === undefined) {
-      this.state = "draining";
-      this.#drained = this.parts.traffic.drain().finally(() => (this.state = "drained"));
+      this.#state = "draining";
+      this.#drained = this.parts.traffic.drain().finally(() => (this.#state = "drained"));
     }
     return this.#drained;
   }

@@ -46,7 +46,7 @@ function warning(
 }
 
 /** A warning about the configuration. */
-function concern(message: string, hint: string): StartupWarning {
+function configurationWarning(message: string, hint: string): StartupWarning {
   return warning("configuration", message, { hint });
 }
 
@@ -178,17 +178,17 @@ function decisionWarnings({ decisions, routes }: Configuration): StartupWarning[
     if (auth === "certificate") {
       const message = `the route ${name} has auth: certificate, and refuses all requests that another proxy asks about`;
       const hint = "the client's connection ends there: let that proxy check its certificate";
-      found.push(concern(message, hint));
+      found.push(configurationWarning(message, hint));
     }
     const idle = keys.filter((key) => key in route && route[key] !== "strip");
     if (idle.length > 0) {
       const message = `the route ${name} has ${idle.join(", ")}, which does not hold for requests that another proxy forwards`;
-      found.push(concern(message, "set it there: Sallyport sees only the question"));
+      found.push(configurationWarning(message, "set it there: Sallyport sees only the question"));
     }
     for (const field of Object.keys(headers)) {
       if (!QUESTION_FIELDS.includes(field.toLowerCase())) continue;
       const message = `the route ${name} compares ${field}, which no request has that another proxy asks about`;
-      found.push(concern(message, "it names a part of the question there"));
+      found.push(configurationWarning(message, "it names a part of the question there"));
     }
     return found;
   });
@@ -200,20 +200,20 @@ function identityWarnings(configuration: Configuration): StartupWarning[] {
   const own = users.length === 0 ? [] : [tokens.issuer];
   const issuers = [...own, ...tokens.trusted.map(({ issuer }) => issuer)];
   const found = issuerWarning(issuers, identityHeadersOf(configuration).issuer);
-  const unclear = found === undefined ? [] : [concern(found.message, found.hint)];
+  const unclear = found === undefined ? [] : [configurationWarning(found.message, found.hint)];
   const named = [...issuers, ...(browser?.providers ?? []).map(({ issuer }) => issuer)];
   const alike = named.find((issuer) => named.includes(`${issuer}/`));
   if (alike === undefined) return unclear;
   const message = `${alike} and ${alike}/ are two issuers`;
   const hint = "issuers are compared letter by letter: write the one of the discovery document";
-  return [...unclear, concern(message, hint)];
+  return [...unclear, configurationWarning(message, hint)];
 }
 
 /** Returns the warning that proofs count for other servers, too. */
 function proofWarnings(configuration: Configuration): StartupWarning[] {
   if (!acceptsProofs(configuration) || ownHostsOf(configuration) !== undefined) return [];
   const message = "no host is named: a proof of a client for another server counts here, too";
-  return [concern(message, "set hosts of the routes")];
+  return [configurationWarning(message, "set hosts of the routes")];
 }
 
 function gapWarnings(routes: readonly Route[]): StartupWarning[] {
@@ -253,7 +253,7 @@ function clearTextWarnings({ users, apiKeys, shared }: Configuration): StartupWa
   ): StartupWarning[] => {
     if (clear === undefined || isHere(clear.url)) return [];
     const message = `${section}: the connection to the ${kind} store is clear text: eavesdroppers can read passwords or hashes`;
-    return [concern(message, clear.hint)];
+    return [configurationWarning(message, clear.hint)];
   };
   const found = [
     ...users.flatMap((each) => clearIn("users", each.kind, storeKindOf(each).clearText?.(each))),
@@ -264,7 +264,7 @@ function clearTextWarnings({ users, apiKeys, shared }: Configuration): StartupWa
   if (shared === undefined || !shared.url.startsWith("redis:")) return found;
   if ([shared.url, ...shared.nodes.map((node) => `redis://${node}`)].every(isHere)) return found;
   const message = "shared: the connection is clear text: eavesdroppers can read its password";
-  return [...found, concern(message, "use rediss://")];
+  return [...found, configurationWarning(message, "use rediss://")];
 }
 
 function isHere(url: string): boolean {

@@ -157,6 +157,8 @@ describe("refusals to start", () => {
   /** Warnings, titles and parts of messages: types, positions, suggestions, and the end of `this is not a usable key: …`. */
   const PARTS =
     /^(?:did you mean|put it in (?:quotes|brackets)|leave the path out|a list$|true or false|a whole number|a mapping of|the configuration$|Sallyport configuration|environment variable|flag | from \$\{said|the file$|a user$|an API key$|not a regular file|larger than|\$\{path\} is not of|it cannot be read|unknown error|the route \$|\$\{method\}|is public$|needs no token$|refuses nobody|needs a \$|rewrite to a path|choose a host |if this is intended|%2A|write |for this one path|exact takes one| \(kind \$|the certificate$|certificate \$\{index \+ 1\} of \$\{chain|\$\{name\} (?:is not issued|is not valid before|expired on|ends in)|or the directory hides|no entry below|there are no entries yet|the store is closed|an earlier query|a regular expression goes|a path is a prefix|make one with|name it with|in \$\{process|users: \{ NAME|chmod |add a private key|a key verifies what it signs|The issuer \$\{each|error \$\{error|stops at once|\$\{directory\}: |choose another with|is taken by another|is not an address of|cannot be listened on|\$\{file\}: |: write |Users (?:in|of) a|Users in P|Keys in )/;
+  /** One hint, and the hints of a store by the failure. */
+  const HINTS = /\bhint:\s*"[^"]*"|^( *)(?:const LDAP_HINTS\b.*?=|hints:) \[\n.*?^\1\][,;]$/gms;
   const documented = runbook.rows("message", "do").flatMap((row) => codesIn(row["message"]));
 
   it("are created only in the files searched here", () => {
@@ -170,12 +172,8 @@ describe("refusals to start", () => {
 
   it("all have a row, and no others", () => {
     const messages = globSync(PLACES, { cwd: ROOT, exclude: ["**/usual-mistakes.ts"] })
-      // Hints are not refusals: those of a remote store, each behind an expression, belong to doctor.
-      .flatMap((name) => {
-        const isRemote = /\/(?:ldap|sql|remote)\//.test(name);
-        const hint = isRemote ? /(?:\bhint:|\/\w*,)\s*"[^"]*"/g : /\bhint:\s*"[^"]*"/g;
-        return sentences(source(name).replaceAll(hint, ""));
-      })
+      // Hints are not refusals: those of a store belong to doctor.
+      .flatMap((name) => sentences(source(name).replaceAll(HINTS, "")))
       .filter((text) => !PARTS.test(text));
     expect(messages.length).toBeGreaterThan(100);
     expect(messages.filter((text) => !documented.some((row) => covers(row, text)))).toEqual([]);

@@ -10,8 +10,13 @@ import { signingPair, signToken, startKeySetServer } from "../support/foreign-ke
 import { type LogLine, type Sallyport, startSallyport } from "../support/sallyport.ts";
 import { until } from "../support/until.ts";
 
-async function explained(gate: Sallyport, url: string, token: string): Promise<Explanation> {
-  const page = `/-/explain?url=${url}`;
+async function explained(
+  gate: Sallyport,
+  url: string,
+  token: string,
+  method = "GET",
+): Promise<Explanation> {
+  const page = `/-/explain?url=${url}&method=${method}`;
   const answer = await ask({ port: gate.adminPort }, page, { token });
   expect(answer.status, answer.body).toBe(200);
   return JSON.parse(answer.body) as Explanation;
@@ -91,4 +96,15 @@ it("leaves no trace: a token that is only explained is not counted", async () =>
   expect(await counted()).toEqual(before);
   await ask(gate, "/x", { token: gate.token });
   expect(await counted()).not.toEqual(before);
+});
+
+it("does not say of a revoked token that it is not, where a logout accepts it", async () => {
+  await using backend = await startEchoBackend();
+  const config = { tokens: { revocation: { logout: true } } };
+  await using gate = await startSallyport({ target: backend.url, config });
+  const logout = { method: "POST", token: gate.token } as const;
+  expect((await ask(gate, "/api/logout", logout)).status).toBe(200);
+  const { token } = await explained(gate, "/api/logout", gate.token, "POST");
+  expect(token?.accepted).toBe(true);
+  expect(token?.steps).toContainEqual({ step: "revocation", result: "not reached", detail: "" });
 });

@@ -41,7 +41,7 @@ export interface TokenSettings {
 interface TokenContext extends TokenSettings {
   readonly token: string;
   readonly trace: VerificationTrace;
-  /** The steps in the order in which they are taken, if it is no token with claims. */
+  /** The steps in the order in which they are taken. By default those of a token with claims; without a token, none. */
   readonly order?: readonly TokenStep[];
 }
 
@@ -280,15 +280,15 @@ export function explainVerdict(verdict: UnprovenVerdict, context: TokenContext):
   };
 }
 
-/** Returns the steps in the order in which they were taken, then those that were not reached. */
+/** Returns the steps in the order in which they are taken, then those that were not reached. */
 function stepsTo(verdict: UnprovenVerdict, token: ReadToken): ExplainedStep[] {
   const failed = "reason" in verdict ? verdict : undefined;
   const { trace, order = trace.remote ? REMOTE_STEPS : TOKEN_STEPS } = token;
-  const end = failed === undefined ? -1 : order.indexOf(failed.step);
   const isProven = verdict instanceof Identity && verdict.bound !== undefined;
-  const passed = order
-    .slice(0, end === -1 ? undefined : end)
-    .filter((step) => step !== "proof" || isProven);
+  const last = failed?.step ?? trace.pardoned;
+  const taken =
+    last === undefined || !order.includes(last) ? order : order.slice(0, order.indexOf(last));
+  const passed = taken.filter((step) => step !== "proof" || isProven);
   // Most tokens need no proof.
   const needed = TOKEN_STEPS.filter((step) => step !== "proof");
   const unreached = needed.filter((step) => step !== failed?.step && !passed.includes(step));

@@ -34,11 +34,10 @@ class ThreadHealth {
   #ends = 0;
 
   /**
-   * @param turned whether its event loop has turned since the last check.
-   * @param listens whether it accepts clients.
+   * @param seen whether its event loop has turned since the last check, and whether it accepts clients.
    * @returns whether this life hangs.
    */
-  check(turned: boolean, listens: boolean): boolean {
+  check({ turned, listens }: { readonly turned: boolean; readonly listens: boolean }): boolean {
     this.#age += 1;
     this.#still = turned ? 0 : this.#still + 1;
     this.#away = turned && listens ? 0 : this.#away + 1;
@@ -140,7 +139,7 @@ export class TrafficThread {
   check(): void {
     const life = this.#life;
     if (this.#drained) return;
-    const hangs = this.#health.check(life.turned(), life.serves);
+    const hangs = this.#health.check({ turned: life.turned(), listens: life.serves });
     this.#countedAgo += 1;
     if (life.terminated) this.#checkTermination();
     else if (hangs && !life.hasExited) this.#terminate(life);

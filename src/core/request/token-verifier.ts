@@ -100,6 +100,8 @@ export interface VerificationTrace {
   readonly queried: QueriedServer[];
   /** Whether the token is verified by other servers instead of a key. */
   remote: boolean;
+  /** The step that refused the token, if the endpoint accepts it all the same. */
+  pardoned?: TokenStep;
   /** Whether the running proxy was asked about revocation; undefined for a dry run inside it. */
   asked?: AskedRevocation;
 }

@@ -289,7 +289,10 @@ export class Decision implements VerificationNotes {
   #callerDespite(refusal: TokenRefusal): Identity {
     const { reason, revoked, dpop } = refusal;
     const { accepted, gate } = this.#context;
-    if (revoked?.caller && this.endpoint?.acceptsRevoked === true) return revoked.caller;
+    if (revoked?.caller && this.endpoint?.acceptsRevoked === true) {
+      if (this.trace !== undefined) this.trace.pardoned = refusal.step;
+      return revoked.caller;
+    }
     const isCertificate = this.route?.auth === "certificate";
     const isOfToken = !isCertificate && accepted?.issuer !== CERTIFICATE_ISSUER;
     // A token has its end in itself; that of a key may have been set since.
