@@ -40,8 +40,8 @@ export function openBackendVersion(
     const asked = { method: "GET", path, headers } as const;
     const { status, body } = await sendQueryOnce(pool, asked, limit, MAX_BYTES + 1);
     const isComplete = status === 200 && body.length <= MAX_BYTES;
-    const value = (isComplete && jsonObjectIn(body.toString())) || {};
-    const version = Object.hasOwn(value, field) ? value[field] : undefined;
+    const value = isComplete ? jsonObjectIn(body.toString()) : undefined;
+    const version = value !== undefined && Object.hasOwn(value, field) ? value[field] : undefined;
     if (typeof version !== "string" || !VERSION_FORM.test(version)) {
       throw new GateError("version_unavailable", { reason: "version_malformed" });
     }

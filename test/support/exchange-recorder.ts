@@ -34,14 +34,10 @@ export function recorder(
       wasUsed: false,
     },
     ...{ error: undefined, control: undefined },
-    onConnection: () => undefined,
     onRequestStart(control, wasUsed) {
       exchange.control = control;
       exchange.wasUsed = wasUsed;
     },
-    onBodySent: () => undefined,
-    onRequestSent: () => undefined,
-    onResponseStarted: () => undefined,
     onResponseStart(status, headers, statusMessage) {
       if (status < 200) exchange.interim.push(status);
       else Object.assign(exchange, { status, headers: { ...headers }, statusMessage });

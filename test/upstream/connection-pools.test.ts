@@ -14,22 +14,37 @@ test("this Node has the known parser", () => {
   expect(hasNodeParser()).toBe(true);
 });
 
-test("a Node whose parser passes on views of what it read is refused", () => {
-  const connection = new Duplex({ read: () => undefined });
-  onTestFinished(() => void connection.destroy());
-  createServer().emit("connection", connection);
-  const parser: object = Reflect.get(connection, "parser");
-  const { kOnBody } = parser.constructor as unknown as { readonly kOnBody: number };
+describe("a Node is refused", () => {
   type Parser = Record<number, (part: Buffer) => void>;
-  const prototype: object = Object.getPrototypeOf(parser);
-  const real: (bytes: Buffer) => unknown = Reflect.get(prototype, "execute");
-  onTestFinished(() => void Reflect.set(prototype, "execute", real));
-  Reflect.set(prototype, "execute", function (this: Parser, bytes: Buffer): unknown {
-    const onBody = this[kOnBody];
-    this[kOnBody] = ({ length }) => onBody?.(bytes.subarray(-length));
-    return real.call(this, bytes);
+
+  /** Changes what Node's parser does, until the end of the test. */
+  function changeParser(change: (real: (bytes: Buffer) => unknown, kOnBody: number) => unknown) {
+    const connection = new Duplex({ read: () => undefined });
+    createServer().emit("connection", connection);
+    const parser: object = Reflect.get(connection, "parser");
+    connection.destroy();
+    const { kOnBody } = parser.constructor as unknown as { readonly kOnBody: number };
+    const prototype: object = Object.getPrototypeOf(parser);
+    const real: (bytes: Buffer) => unknown = Reflect.get(prototype, "execute");
+    onTestFinished(() => void Reflect.set(prototype, "execute", real));
+    Reflect.set(prototype, "execute", change(real, kOnBody));
+  }
+
+  test("whose parser passes on views of what it read", () => {
+    changeParser((real, kOnBody) => {
+      return function (this: Parser, bytes: Buffer): unknown {
+        const onBody = this[kOnBody];
+        this[kOnBody] = ({ length }) => onBody?.(bytes.subarray(-length));
+        return real.call(this, bytes);
+      };
+    });
+    expect(hasNodeParser()).toBe(false);
   });
-  expect(hasNodeParser()).toBe(false);
+
+  test("whose parser fails", () => {
+    changeParser(() => () => new Error("HPE_INTERNAL"));
+    expect(hasNodeParser()).toBe(false);
+  });
 });
 
 describe("a pool of HTTP/1.1", () => {

@@ -44,7 +44,11 @@ function referenceTo(word: string): Exclude<Part, string> | undefined {
 
 /** Whether a value refers to nothing of the request. */
 export function isFixedValue(text: string): boolean {
-  return partsOf(text).length === 1;
+  return areFixed(partsOf(text));
+}
+
+function areFixed(parts: readonly Part[]): boolean {
+  return parts.every((part) => typeof part === "string");
 }
 
 /** Parses a value. References that `isRequestReference` does not know are literal. */
@@ -126,7 +130,7 @@ export class HeaderModifier {
   /** Whether the value for this name comes from the configuration alone, and may be a secret. */
   isFixed(name: string): boolean {
     const folded = foldedName(name);
-    return this.#written.some((field) => field.folded === folded && field.parts.length === 1);
+    return this.#written.some((field) => field.folded === folded && areFixed(field.parts));
   }
 }
 

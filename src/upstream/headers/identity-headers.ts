@@ -17,12 +17,12 @@ export const IDENTITY_PRESETS = {
   "kube-rbac-proxy": { subject: "X-Remote-User", groups: "X-Remote-Groups" },
 } as const satisfies Record<string, IdentityHeaderNames>;
 
-/** The headers about the client's certificate, whatever the other header names are: the DNS names are separated by commas. */
-export const CLIENT_HEADERS = [
-  "X-Auth-Client-Subject",
-  "X-Auth-Client-Spiffe-Id",
-  "X-Auth-Client-Dns-Names",
-];
+const SUBJECT = "X-Auth-Client-Subject";
+const SPIFFE_ID = "X-Auth-Client-Spiffe-Id";
+/** The names are separated by commas. */
+const DNS_NAMES = "X-Auth-Client-Dns-Names";
+/** The headers about the client's certificate, whatever the other header names are. */
+export const CLIENT_HEADERS = [SUBJECT, SPIFFE_ID, DNS_NAMES];
 
 /** The most DNS names that a header carries. Of a certificate with more, it is left out: half of them would be another certificate's. */
 const MOST_DNS_NAMES = 32;
@@ -35,8 +35,12 @@ export function headersOfCertificate(certificate: ClientCertificate): readonly s
   if (headers === undefined) {
     const { subject, spiffeId, dnsNames } = certificate;
     const names = dnsNames.length > MOST_DNS_NAMES ? "" : listValue(dnsNames);
-    const values = [fieldValue(subject), spiffeId ?? "", names];
-    headers = CLIENT_HEADERS.flatMap((name, at) => (values[at] ? [name, values[at]] : []));
+    const fields = [
+      [SUBJECT, fieldValue(subject)],
+      [SPIFFE_ID, spiffeId],
+      [DNS_NAMES, names],
+    ] as const;
+    headers = fields.flatMap(([name, value]) => (value ? [name, value] : []));
     certificateHeaders.set(certificate, headers);
   }
   return headers;

@@ -174,9 +174,12 @@ const DROPPED = new Set([
   ...["proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "x-request-id"],
 ]);
 
-/** By status: a 103 has no fields about a body (RFC 8297 §2), a 204 no length (RFC 9110 §8.6). */
+const ABOUT_BODY = new Set([...DROPPED, "content-length", "trailer"]);
+
+/** By status: an interim response has no fields about a body (RFC 8297 §2), a 204 no length (RFC 9110 §8.6). */
 const DROPPED_FROM: Readonly<Record<number, ReadonlySet<string>>> = {
-  103: new Set([...DROPPED, "content-length", "trailer"]),
+  101: ABOUT_BODY,
+  103: ABOUT_BODY,
   204: new Set([...DROPPED, "content-length"]),
 };
 

@@ -39,7 +39,6 @@ export function takesTrailers(rawHeaders: readonly string[]): boolean {
   return headerValues(rawHeaders, "te").some((value) => TRAILERS.test(value));
 }
 
-/** Creates the header section for the backend. Pure. */
 export type OutgoingHeaders = ReturnType<typeof createOutgoingHeaders>;
 
 /** What to do with a header from the client. */
@@ -69,8 +68,10 @@ export interface HeaderSettings {
 }
 
 /**
+ * Returns what creates the header and trailer sections for backends.
+ *
  * @param assertions what signs assertions, if they are configured.
- * @param tracing replaces the trace headers, if it is on.
+ * @param tracing replaces the trace headers, if it is on: each header section begins a span of its own.
  */
 export function createOutgoingHeaders(
   settings: HeaderSettings,
@@ -260,9 +261,9 @@ function fromProxy(own: readonly string[], { rawHeaders, client }: GateRequest):
     const [name = "", value = ""] = [own[i], own[i + 1]];
     const received = valueOf(rawHeaders, name.toLowerCase());
     if (name === "X-Real-IP") fields.push(name, client);
-    else if (FORWARDED_LISTS.has(name))
+    else if (FORWARDED_LISTS.has(name)) {
       fields.push(name, received ? `${received}, ${value}` : value);
-    else fields.push(name, received ?? value);
+    } else fields.push(name, received ?? value);
   }
   return fields;
 }

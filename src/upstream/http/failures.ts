@@ -54,8 +54,11 @@ export function asError(thrown: unknown): Error {
 }
 
 /** Failures before anything of the request was sent: no connection opens, whatever the request. */
-export const NOT_CONNECTED: ReadonlySet<UpstreamErrorReason> = new Set<UpstreamErrorReason>([
-  ...(["connect_refused", "connect_timeout", "dns", "tls"] as const),
+export const NOT_CONNECTED: ReadonlySet<UpstreamErrorReason> = new Set([
+  "connect_refused",
+  "connect_timeout",
+  "dns",
+  "tls",
 ]);
 
 const BY_CODE: Readonly<Record<string, UpstreamErrorReason>> = {

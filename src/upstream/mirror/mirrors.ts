@@ -41,7 +41,7 @@ class MirroredRequest extends SentRequest implements AnswerHandler {
     this.sentAt = settings.clock.monotonic();
   }
 
-  /** Sends it. Never throws. */
+  /** Sends it. Never throws. The time limit of the response begins now, since the body is complete. */
   send(permit: Permit, body: Buffer | undefined): void {
     this.#upstream.answerLimitsFor(permit.route).response.start(this);
     try {

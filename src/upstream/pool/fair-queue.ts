@@ -5,8 +5,7 @@ import type { UpstreamOptions } from "./upstreams.ts";
 interface Waiter<Slot> {
   /** Counts from 1, in order of arrival. */
   readonly arrival: number;
-  /** @param slot undefined if the client has left. */
-  readonly grant: (slot?: Slot) => void;
+  readonly grant: (slot: Slot) => void;
   readonly refuse: (error: GateError) => void;
 }
 
@@ -97,11 +96,11 @@ export class FairQueue<Slot> {
       leave();
       reject(error);
     };
-    const grant = (slot?: Slot): void => {
+    const grant = (slot: Slot | undefined): void => {
       leave();
       resolve(slot);
     };
-    const onGone = (): void => grant();
+    const onGone = (): void => grant(undefined);
     const timer = setTimeout(() => refuse(busy("upstream_queue_timeout")), this.#limits.timeout);
     connection.once("close", onGone);
     this.#arrivals += 1;

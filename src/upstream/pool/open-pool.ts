@@ -73,5 +73,6 @@ export function openPool(
   connectMs: number,
 ): ConnectionPool {
   if (protocol === "auto") return new AlpnPool(origin, connectMs);
-  return new (protocol === "http1" ? Http1Pool : Http2Pool)(origin, connectMs);
+  if (protocol === "http1") return new Http1Pool(origin, connectMs);
+  return new Http2Pool(origin, connectMs);
 }

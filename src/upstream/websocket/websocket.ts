@@ -27,8 +27,6 @@ interface Switched {
 
 /** How long a stream stays open after the backend has closed, if the client does not end it, in milliseconds. */
 const AFTER_BACKEND_MS = 1_000;
-/** Fields that a 101 must not have: it has no body and no trailers (RFC 9110 §8.6). */
-const NOT_PASSED = new Set(["content-length", "trailer"]);
 const PROTOCOL = "sec-websocket-protocol";
 /** HTTP/2 has its own handshake (RFC 8441 §5). */
 const ACCEPT = "sec-websocket-accept";
@@ -79,12 +77,12 @@ function openStream(stream: TunnelStream, backend: Socket, fields: readonly stri
   return status;
 }
 
-/** Returns the fields for the client: those of any response, except those about a body. */
+/** Returns the fields for the client. */
 function switchingFields({ headers }: Message, permit: Permit, origin: TargetOrigin): string[] {
   const fields = clientFields(headers, permit, 101, origin);
   const protocol = headers[PROTOCOL] === undefined ? answeredProtocol(permit) : undefined;
   if (protocol !== undefined) fields.push(PROTOCOL, protocol);
-  return fields.filter((_, i) => !NOT_PASSED.has(fields[i - (i % 2)] ?? ""));
+  return fields;
 }
 
 /**
