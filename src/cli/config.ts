@@ -26,13 +26,16 @@ ${CONFIGURATION_HELP}
     const effective = effectiveConfiguration(
       loadConfiguration(configurationSources(flags, terminal)),
     );
+    if (format === "yaml") {
+      terminal.out(effectiveYaml(effective));
+      return EXIT.done;
+    }
     const rows = effective.values.map(({ path, value, origin }) => ({
       key: pathName(path),
       value,
       origin,
     }));
-    const json = `${JSON.stringify(rows, undefined, 2)}\n`;
-    terminal.out(format === "yaml" ? effectiveYaml(effective) : json);
+    terminal.out(`${JSON.stringify(rows, undefined, 2)}\n`);
     return EXIT.done;
   },
 };

@@ -182,8 +182,8 @@ function challengeOf(require: Requirements): string | undefined {
 
 /** Whether a caller meets all requirements. */
 export function meets(caller: IdentityClaims, require: Requirements): boolean {
-  for (const demand of compileRequirements(require).demands)
-    if (!isMet(demand, caller)) return false;
+  const { demands } = compileRequirements(require);
+  for (const demand of demands) if (!isMet(demand, caller)) return false;
   return true;
 }
 

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parsePositionedYaml } from "../../src/lib/files/positioned-yaml.ts";
 
@@ -122,4 +124,12 @@ describe("20,000 keys in one mapping cost about as much as in twenty", () => {
     const twenty = costOf(twentyTimes(placing(1000)));
     expect(costOf(placing(20_000))).toBeLessThan(about(twenty));
   });
+});
+
+test("every problem of a broken text stands in a line that has its column", () => {
+  const text = readFileSync(join(import.meta.dirname, "../../config.yaml"), "utf8");
+  const { problems } = parsePositionedYaml(text.replace(/^server:/m, "'server:"), "f");
+  expect(problems.length).toBeGreaterThan(2);
+  const outside = problems.filter(({ column = 1, source = "" }) => column > source.length + 1);
+  expect(outside).toEqual([]);
 });

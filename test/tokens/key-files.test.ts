@@ -1,11 +1,11 @@
 import { createSecretKey, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
-import { chmod, mkdir, symlink } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../src/core/config-problem.ts";
 import { Identity } from "../../src/core/request/identity.ts";
 import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
-import { readKeyFiles } from "../../src/tokens/keys/key-directory.ts";
+import { readKeyFiles, writeExpiry } from "../../src/tokens/keys/key-directory.ts";
 import { loadSigningKeys } from "../../src/tokens/keys/watched-keys.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
@@ -153,4 +153,17 @@ describe("is refused at startup with the name of the file, without its content",
       await refusal({ "s.jwk": JSON.stringify({ ...key, alg: "HS384" }) }, "HS256"),
     ).toHaveLength(1);
   });
+});
+
+test("a key file that is being written gets no expiry, and stays as it is", async () => {
+  await using directory = await temporaryDirectory();
+  const path = await directory.write("a.jwk", JSON.stringify(rsaJwk));
+  const found = {
+    ...({ file: path, key: rsa.privateKey, algorithm: "RS256", madeAt: 0 } as const),
+    ...{ signsFrom: 0, verifiesUntil: Infinity, exposed: false },
+  };
+  await directory.write("a.jwk", '{"kty":');
+  await expect(writeExpiry(found, 1)).rejects.toThrow("holds no key now");
+  expect(await readdir(directory.path)).toEqual(["a.jwk"]);
+  expect(await readFile(path, "utf8")).toBe('{"kty":');
 });

@@ -35,9 +35,8 @@ const CONNECTION_HINTS: readonly StoreHint[] = [
  * @param otherwise the hint if none matches.
  */
 export function storeHint(reason: string, own: readonly StoreHint[], otherwise: string): string {
-  const [, hint = otherwise] =
-    [...CONNECTION_HINTS, ...own].find(([each]) => each.test(reason)) ?? [];
-  return hint;
+  const fitting = [...CONNECTION_HINTS, ...own].find(([problem]) => problem.test(reason));
+  return fitting?.[1] ?? otherwise;
 }
 
 /** Looks up a name in each remote store, which checks connection, TLS, credentials and query. */

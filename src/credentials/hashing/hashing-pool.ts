@@ -164,5 +164,7 @@ class HashingThread {
   }
 
   /** Terminates the thread and rejects a running job. */
-  readonly end = (): Promise<unknown> => this.#worker.terminate();
+  end(): Promise<unknown> {
+    return this.#worker.terminate();
+  }
 }

@@ -84,21 +84,25 @@ interface Network<Job> {
 class FairQueue<Job> {
   /** In the order of their turns. */
   readonly #networks = new Map<string, Network<Job>>();
-  length = 0;
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
 
   add(job: Job, { network, failures }: AttemptOrigin): void {
     const waiting = this.#networks.get(network) ?? { jobs: [], failures };
     waiting.jobs.push(job);
     waiting.failures = failures;
     this.#networks.set(network, waiting);
-    this.length += 1;
+    this.#length += 1;
   }
 
   /** Removes and returns the oldest job of the network whose turn it is. */
   next(): Job | undefined {
     for (const [network, waiting] of this.#networks) {
       this.#networks.delete(network);
-      this.length -= 1;
+      this.#length -= 1;
       const job = waiting.jobs.shift();
       if (waiting.jobs.length > 0) this.#networks.set(network, waiting);
       return job;
@@ -124,7 +128,7 @@ class FairQueue<Job> {
     const jobs = this.#networks.get(heaviest)?.jobs ?? [];
     const job = jobs.pop();
     if (jobs.length === 0) this.#networks.delete(heaviest);
-    this.length -= 1;
+    this.#length -= 1;
     return job;
   }
 }

@@ -17,7 +17,13 @@ export function fileUserStore(read: UsersReader): StoreKind<{ readonly path: str
   return {
     async open({ path }, context) {
       const users = await followUsers(context.contentOf(path), read, context);
-      return { ...users, ...hashStore(users, context.verifier) };
+      return {
+        ...hashStore(users, context.verifier),
+        users: users.users,
+        outdated: users.outdated,
+        reload: users.reload,
+        close: users.close,
+      };
     },
     async inspect({ path }, contentOf) {
       const users = await read(contentOf(path));

@@ -21,6 +21,8 @@ interface Client {
 interface Waiting {
   readonly start: () => void;
   readonly drop: (reason: unknown) => void;
+  /** Whether its turn has come. */
+  begun: boolean;
 }
 
 /** Limits the concurrent questions to a server, and shares them fairly among the clients that cause them. */
@@ -100,18 +102,17 @@ export class FairQuestions {
   async #turnOf(client: Client, signal: AbortSignal): Promise<void> {
     const { promise, resolve: start, reject: drop } = Promise.withResolvers<void>();
     const late = (): void => drop(signal.reason);
-    const waiting: Waiting = { start, drop };
+    const waiting: Waiting = { start, drop, begun: false };
     client.waiting.add(waiting);
     this.#waiting += 1;
     signal.addEventListener("abort", late, { once: true });
     try {
       await promise;
     } catch (error) {
-      // It had to make room.
-      if (error instanceof NotAskedError) throw error;
-      // Its turn may have come at the same moment. The question then starts, and the signal ends it at once.
-      if (!client.waiting.delete(waiting)) return;
-      this.#waiting -= 1;
+      // Its turn came at the same moment. The question then starts, and the signal ends it at once.
+      if (waiting.begun) return;
+      // Otherwise it had to make room.
+      if (client.waiting.delete(waiting)) this.#waiting -= 1;
       throw error;
     } finally {
       signal.removeEventListener("abort", late);
@@ -129,6 +130,7 @@ export class FairQuestions {
       this.#clients.delete(name);
       this.#clients.set(name, client);
       this.#begin(client);
+      first.begun = true;
       first.start();
       return;
     }

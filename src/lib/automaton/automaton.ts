@@ -76,6 +76,7 @@ class Subsets {
 
   /** @throws ExpressionError if a limit is exceeded. */
   constructor(expression: Expression) {
+    // State 0 is dead, state 1 the start.
     this.#stateOf(new Set());
     this.#stateOf(new Set([this.#nodes.before(expression, this.#last)]));
   }

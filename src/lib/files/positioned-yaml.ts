@@ -169,12 +169,16 @@ interface Level {
 /** The lines of a text, counted from 0. */
 class Lines {
   readonly #lines: readonly string[];
-  readonly #counter: LineCounter;
+  /** Has all lines: one that the library fills lacks some after a syntax error. */
+  readonly #counter = new LineCounter();
 
-  /** @param counter knows where the lines of the text begin. */
-  constructor(text: string, counter: LineCounter) {
+  constructor(text: string) {
     this.#lines = text.split("\n");
-    this.#counter = counter;
+    let start = 0;
+    for (const line of this.#lines) {
+      this.#counter.addNewLine(start);
+      start += line.length + 1;
+    }
   }
 
   at(offset: number): number {
@@ -262,9 +266,7 @@ const MAX_ALIAS_COUNT = 100;
  */
 export function parsePositionedYaml(text: string, file: string): PositionedYaml {
   const withoutMark = text.startsWith("\uFEFF") ? text.slice(1) : text;
-  const lineCounter = new LineCounter();
   const document = parseDocument(withoutMark, {
-    lineCounter,
     // "silent" would also hide the error about a second document.
     logLevel: "error",
     prettyErrors: false,
@@ -274,7 +276,7 @@ export function parsePositionedYaml(text: string, file: string): PositionedYaml 
     uniqueKeys: false,
   });
 
-  const lines = new Lines(withoutMark, lineCounter);
+  const lines = new Lines(withoutMark);
   const positionAt = (offset: number): YamlPosition => {
     const line = lines.at(offset);
     const source = lines.text(line).replace(/\r$/, "");

@@ -252,11 +252,11 @@ function linesIn(bytes: Buffer): number {
 
 type Style = "dim" | "green" | "yellow" | "red" | "cyan";
 
-const LEVEL_STYLES: Readonly<Record<string, Style>> = {
-  debug: "dim",
-  warn: "yellow",
-  error: "red",
-};
+const LEVEL_STYLES: ReadonlyMap<string, Style> = new Map([
+  ["debug", "dim"],
+  ["warn", "yellow"],
+  ["error", "red"],
+]);
 
 /** Fields that appear at the beginning of every line. */
 const IN_THE_HEAD = new Set(["time", "level", "msg"]);
@@ -285,7 +285,7 @@ export function prettyLine(json: string, color: boolean): string {
   if (fields === undefined) return json;
   const time = shown(fields["time"]).slice(11, 23);
   const level = shown(fields["level"]);
-  const style = LEVEL_STYLES[level] ?? "green";
+  const style = LEVEL_STYLES.get(level) ?? "green";
   const label = paint(style, level.toUpperCase().padEnd(5), color);
   const head = `${paint("dim", time, color)} ${label} `;
   const isRequest = fields["msg"] === "request" && fields["method"] !== undefined;

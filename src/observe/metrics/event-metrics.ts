@@ -375,13 +375,14 @@ export function eventMetrics(
   const backends = upstreamMetrics(define, upstreams);
   defineLoads(define, upstreams, gauges);
   const mirrorHelp = "Copies of requests to a mirror, by result.";
-  const result = MIRROR_RESULTS;
   const observer: Observer = {
     ...events,
     ...decisions,
     ...backends,
     ...storeMetrics(define, stores, gauges),
-    requestMirrored: define.table("mirrored_requests_total", mirrorHelp, mirrors, { result }),
+    requestMirrored: define.table("mirrored_requests_total", mirrorHelp, mirrors, {
+      result: MIRROR_RESULTS,
+    }),
     ...remoteMetrics(define, checks),
     ...clientMetrics(define),
     ...sharedStateMetrics(define, gauges),

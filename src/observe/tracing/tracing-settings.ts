@@ -1,4 +1,4 @@
-/** Parsers for the values of OpenTelemetry's  Each returns undefined for an invalid value. */
+/** Parsers for the values of OpenTelemetry's variables. Each returns undefined for an invalid value. */
 import { readFileSync } from "node:fs";
 import { validateHeaderName, validateHeaderValue } from "../../lib/http/node-http.ts";
 import type { Log } from "../../core/log.ts";

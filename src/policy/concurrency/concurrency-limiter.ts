@@ -5,7 +5,7 @@ import { type SharedCounts, type Slots, ThreadCounts } from "../../lib/async/sha
 
 /** How often changes are settled with other replicas, in milliseconds. */
 const SETTLE_EVERY_MS = 100;
-/** All counts are reported again every 20 rounds, since the server drops those of a replica that falls silent. */
+/** After this many rounds, all counts are reported again: the server drops those of a silent replica. */
 const REPEAT_ROUNDS = 20;
 /** The maximum number of names to settle. For further names, requests of other replicas do not count. */
 const MOST_NAMES = 50_000;

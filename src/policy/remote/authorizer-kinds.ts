@@ -32,7 +32,7 @@ const http: AuthorizerKind<Settings["http"]> = {
     const caller = { subject, groups, issuer, scopes, claims: Object.fromEntries(claims ?? []) };
     return [JSON.stringify({ method, path, host, client, ...caller })];
   },
-  questionOf(nobody) {
+  testQuestion(nobody) {
     const caller = { subject: nobody, groups: [], issuer: "", scopes: [], claims: {} };
     return JSON.stringify({ method: "GET", path: "/", host: "", client: "", ...caller });
   },
@@ -74,7 +74,7 @@ const subjectAccessReview: AuthorizerKind<Settings["subjectAccessReview"]> = {
       return asked?.map((attributes) => review({ user, groups, ...attributes }));
     };
   },
-  questionOf: (nobody) =>
+  testQuestion: (nobody) =>
     review({ user: nobody, nonResourceAttributes: { path: "/", verb: "get" } }),
   isAllowed({ status, text }) {
     if (status !== 200 && status !== 201) throw new RemoteError(`status ${status}`);
@@ -148,9 +148,9 @@ export function authorizerProbe<Kind extends AuthorizerKindName>(
   settings: AuthorizationSettings<Kind>,
   nobody: string,
 ): RemoteProbe {
-  const { server, hint, questionOf } = KINDS[settings.kind];
+  const { server, hint, testQuestion } = KINDS[settings.kind];
   const about = { url: server(settings), hint };
-  return remoteProbe(about, () => clientOf(settings), questionOf(nobody));
+  return remoteProbe(about, () => clientOf(settings), testQuestion(nobody));
 }
 
 /** A kind of authorization server: the values of `kind` in an entry of `authorization`. */
@@ -165,7 +165,7 @@ interface AuthorizerKind<Settings> {
   readonly hint: string;
   questionsOf(settings: Settings): AuthorizationClient["questions"];
   /** Returns a test question for `sallyport doctor`. @param nobody a caller to whom the server must say no. */
-  questionOf(nobody: string): string;
+  testQuestion(nobody: string): string;
   /** @throws RemoteError if it is no answer to a question. */
   isAllowed(answer: RemoteAnswer): boolean;
   /**

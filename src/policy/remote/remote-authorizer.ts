@@ -69,11 +69,14 @@ export class RemoteAuthorizer {
     for (const question of questions) {
       const key = hash("sha256", question, "base64url");
       const known = this.#answers.get(key);
-      if (known === undefined || clock.monotonic() >= known.until) unknown.push([key, question]);
-      else if (!known.allowed) {
+      if (known === undefined || clock.monotonic() >= known.until) {
+        unknown.push([key, question]);
+      } else if (known.allowed) {
+        isStale ||= known.isStale === true;
+      } else {
         observer.cached();
         return false;
-      } else isStale ||= known.isStale === true;
+      }
     }
     if (unknown.length > 0) return this.#askAll(unknown, identity);
     if (isStale) observer.stale();

@@ -161,10 +161,15 @@ export async function writeNewKey(file: string, { key, ...members }: NewKey): Pr
  *
  * @param exp seconds since the epoch.
  * @returns the file that holds the key now.
+ * @throws Error if it holds no key any more.
  */
 export async function writeExpiry(found: FoundKey, exp: number): Promise<string> {
   const { file, key, algorithm, madeAt } = found;
-  const jwk = jsonObjectIn(await readFile(file, "utf8"));
+  const text = await readFile(file, "utf8");
+  const jwk = jsonObjectIn(text);
+  // Somebody is writing it at this moment.
+  if (jwk === undefined && !text.includes("-----BEGIN"))
+    throw new Error(`${file} holds no key now`);
   const target = jwk === undefined ? `${file.replace(/\.pem$/, "")}.jwk` : file;
   const { mode, uid, gid } = await stat(file);
   // Without an `iat`, the key would count as created now.

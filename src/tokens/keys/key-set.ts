@@ -42,7 +42,7 @@ function readEntry(
   algorithms: readonly AsymmetricAlgorithm[],
 ): VerificationKey | string {
   if (!isJsonObject(entry)) return "an entry is not an object";
-  if (isPrivate(entry)) return "a key is secret or private";
+  if (isSecretOrPrivate(entry)) return "a key is secret or private";
   const { use, key_ops: operations, alg, kid } = entry;
   if (use !== undefined && use !== "sig") return "a key is not for signatures";
   if (operations !== undefined && !(Array.isArray(operations) && operations.includes("verify"))) {
@@ -60,7 +60,7 @@ function readEntry(
   return { kid, algorithms: fitting, key };
 }
 
-export function isPrivate(jwk: Record<string, unknown>): boolean {
+export function isSecretOrPrivate(jwk: Record<string, unknown>): boolean {
   return jwk["kty"] === "oct" || PRIVATE_MEMBERS.some((name) => name in jwk);
 }
 

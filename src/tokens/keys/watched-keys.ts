@@ -227,7 +227,9 @@ export class WatchedKeys extends OwnKeys {
   }
 
   #move({ ring, fingerprint, readAt }: Reading, options: OwnKeyOptions): void {
-    const { unused, clock, reloaded } = (this.#options = keptOf(options));
+    const kept = keptOf(options);
+    const { unused, clock, reloaded } = kept;
+    this.#options = kept;
     this.#seen = fingerprint;
     this.#readAt = readAt;
     // The current keys stay published while what they signed is valid.

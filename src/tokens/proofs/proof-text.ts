@@ -7,7 +7,7 @@ import {
   fits,
   weaknessOf,
 } from "../keys/algorithms.ts";
-import { isPrivate, publicKey } from "../keys/key-set.ts";
+import { isSecretOrPrivate, publicKey } from "../keys/key-set.ts";
 import { isDate } from "../verify/claims.ts";
 import { typeName } from "../verify/token-text.ts";
 
@@ -74,7 +74,7 @@ export function readProofHeader(part: string) {
   const refused = REFUSED.find((name) => name in header);
   if (refused !== undefined) return `its header has "${refused}"`;
   if (!isJsonObject(jwk)) return 'its header has no "jwk"';
-  if (isPrivate(jwk)) return '"jwk" is secret or private';
+  if (isSecretOrPrivate(jwk)) return '"jwk" is secret or private';
   return {
     /** Returns the thumbprint of the key (RFC 7638); undefined if it has not the members of one. */
     thumbprint: () => calculateJwkThumbprint(jwk).catch(() => undefined),

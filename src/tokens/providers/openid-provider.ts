@@ -200,7 +200,7 @@ export class OpenIdProvider {
   /**
    * Reads a logout token (OpenID Connect Back-Channel Logout 1.0 §2.6): it ends one session, or all of an account.
    *
-   * @returns `before` for those that began before that time, in milliseconds since the epoch.
+   * @returns the session (`sid`) or the account (`sub`), and `before`: only what began before it, in milliseconds since the epoch.
    * @throws GateError `sign_in_failed` if it is not valid, or `provider_unavailable`.
    */
   sessionsEndedBy(logoutToken: string) {

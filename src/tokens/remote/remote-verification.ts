@@ -37,7 +37,7 @@ interface Refused {
  */
 export class RefusedTokens {
   readonly #clock: Clock;
-  /** By digest, oldest first. */
+  /** By digest. */
   readonly #tokens = new LRUCache<string, Refused>({
     max: MOST,
     dispose: ({ client }, digest) => {
@@ -46,6 +46,7 @@ export class RefusedTokens {
       if (own?.size === 0) this.#byClient.delete(client);
     },
   });
+  /** The digests of each client, oldest first. */
   readonly #byClient = new Map<string, Set<string>>();
 
   constructor(clock: Clock) {
@@ -56,6 +57,7 @@ export class RefusedTokens {
     return this.#tokens.size;
   }
 
+  /** Whether a token was refused. Looking for it does not keep it longer. */
   has(digest: string): boolean {
     return this.#clock.monotonic() < (this.#tokens.peek(digest)?.until ?? -Infinity);
   }

@@ -248,6 +248,7 @@ export class TrustedKeyAddress implements KeySource {
         log.warn("the keys of a trusted issuer could not be fetched", { ...fields, attempts });
       }
       const { firstRetry, lastRetry } = this.#timing;
+      // A random half of it, so that replicas do not try again together.
       const backoffMs = Math.min(firstRetry * 2 ** (this.#outage.failures - 1), lastRetry);
       return backoffMs * (1 - 0.5 * Math.random());
     }

@@ -17,7 +17,7 @@ export class VerifiedToken {
   readonly caller: Identity | BoundToken;
   /** The current version of the key; undefined if another server has vouched for the token. */
   key: VerificationKey | undefined;
-  /** When the token must be checked again, at its own end or that of its key, in milliseconds since the epoch. */
+  /** When the token must be checked again: at its own end or that of its key, whichever is earlier, in milliseconds since the epoch. */
   until: number;
   /** The version of the revocations that the token was last checked against; NaN for never. */
   #judgedIn = NaN;

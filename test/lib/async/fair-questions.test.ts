@@ -26,3 +26,24 @@ it("a newcomer takes the place of the client that has most, and nobody takes tha
   const refused = ["a", "b", "c"].flatMap((client) => ends.get(client) ?? []);
   expect(refused.filter((end) => end === "refused")).toHaveLength(3);
 });
+
+it("asks no more at once than it may, if what ends while it waits has to make room as well", async () => {
+  const questions = new FairQuestions({ atOnce: 1, most: 4, mostOfClient: 3 });
+  const never = new AbortController().signal;
+  const ending = new AbortController();
+  const { promise: over, resolve: finish } = Promise.withResolvers<void>();
+  let running = 0;
+  const ask = (client: string, signal: AbortSignal): Promise<unknown> =>
+    questions.ask(client, signal, () => ((running += 1), over)).catch((error: unknown) => error);
+  const first = [ask("a", never), ask("a", never)];
+  const ended = ask("a", ending.signal);
+  const others = [ask("b", never)];
+  await Promise.resolve();
+  ending.abort(new Error("too late"));
+  others.push(ask("c", never));
+  expect(await ended).toMatchObject({ message: expect.stringContaining("too late") });
+  expect(running).toBe(1);
+  finish();
+  await Promise.all([...first, ...others]);
+  expect(running).toBe(4);
+});

@@ -73,6 +73,7 @@ async function open(settings: HttpSettings, context: StoreContext): Promise<Open
   async function ask(username: string, password: string, limitMs: number): Promise<VerifyResult> {
     const began = clock.monotonic();
     const exchange = { agent, signal: AbortSignal.timeout(limitMs), maxBytes: LARGEST_BODY };
+    // It follows no redirects, which could send the password to another server.
     const answer = await askRemote(questionOf(settings, username, password), exchange);
     if (status.unknown.includes(answer.status)) return { result: "unknown" };
     const found = status.success.includes(answer.status);
@@ -130,7 +131,6 @@ function parsed(body: string): unknown {
   }
 }
 
-/** Follows no redirects, which could send the password to another server. */
 function questionOf(
   { url, format, fields }: HttpSettings,
   username: string,

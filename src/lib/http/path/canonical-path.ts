@@ -20,8 +20,8 @@ export interface CanonicalPath {
 }
 
 /**
- * Segments of unreserved characters, sub-delimiters except `;`, `:` and `@`, with an `x` for each encoding. Dot segments
- * are checked separately.
+ * Segments of unreserved characters, sub-delimiters except `;`, `:` and `@`. An encoding must have been replaced before: `%`
+ * never fits. Dot segments are checked separately.
  */
 const PLAIN = /^(?:\/[A-Za-z0-9\-._~!$&'()*+,=:@]+)*\/?$/;
 const DOT_SEGMENT = /\/\.{1,2}(?:\/|$)/;
