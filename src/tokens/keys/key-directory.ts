@@ -169,7 +169,7 @@ export async function writeExpiry(found: FoundKey, exp: number): Promise<string>
   const jwk = jsonObjectIn(text);
   // Somebody is writing it at this moment.
   if (jwk === undefined && !text.includes("-----BEGIN"))
-    throw new Error(`${file} holds no key now`);
+    throw new Error(`${file}: holds no key now`);
   const target = jwk === undefined ? `${file.replace(/\.pem$/, "")}.jwk` : file;
   const { mode, uid, gid } = await stat(file);
   // Without an `iat`, the key would count as created now.
