@@ -1,7 +1,7 @@
 import { FaultWindows } from "./accounts/fault-windows.ts";
 import { Ledger } from "./accounts/ledger.ts";
 import { LogBook } from "./accounts/log-book.ts";
-import { chosenEntry, deploy, type Deployment } from "./deployment/deployment.ts";
+import { chosenEntry, deploy } from "./deployment/deployment.ts";
 import { createDice } from "./dice.ts";
 import { FAULTS } from "./faults/faults.ts";
 import { runFaults } from "./faults/schedule.ts";
@@ -51,11 +51,18 @@ export async function soak(options: SoakOptions): Promise<Report> {
   const tokens = await prepareTokens(client, deployment);
   const world: World = { deployment, client, ledger, tokens, dice: createDice(seed) };
   const sockets = untouched.descriptors["socket"] ?? 0;
-  const rest = (descriptors: number): Promise<Rest> => {
+  const rest = (earlier?: Rest): Promise<Rest> => {
     died.throwIfAborted();
     client.close();
-    const also = (): string | undefined => unaccounted(ledger);
-    return comeToRest({ ...placeOf(deployment), sockets, descriptors, also, timeoutMs: REST_MS });
+    return comeToRest({
+      pid,
+      adminPort: deployment.adminPort,
+      inspector: deployment.inspector,
+      sockets,
+      base: earlier,
+      also: () => unaccounted(ledger),
+      timeoutMs: REST_MS,
+    });
   };
 
   say(
@@ -63,7 +70,7 @@ export async function soak(options: SoakOptions): Promise<Report> {
   );
   const warmingMs = Math.min(20_000, seconds * 250);
   await drive(world, KINDS, warmingMs, { rate, stop });
-  const base = await rest(Number.POSITIVE_INFINITY);
+  const base = await rest();
   say(`at rest: ${openDescriptors(base.state)} descriptors; traffic for ${seconds} s`);
 
   const sampling = new AbortController();
@@ -75,7 +82,11 @@ export async function soak(options: SoakOptions): Promise<Report> {
   const [driven, faults] = await Promise.all([
     drive(world, KINDS, seconds * 1_000, { rate, stop }),
     runFaults({
-      ...{ world: faultWorld, windows, book, stop, paceMs },
+      world: faultWorld,
+      windows,
+      book,
+      stop,
+      paceMs,
       faults: FAULTS,
       forMs: seconds * 1_000 - 2 * paceMs,
     }),
@@ -84,12 +95,15 @@ export async function soak(options: SoakOptions): Promise<Report> {
   sampling.abort();
   const looks = await samples;
   say("the traffic has ended; waiting until all is quiet");
-  const end = await rest(openDescriptors(base.state));
+  const end = await rest(base);
   const code = await deployment.stop();
   const { troubles } = faults;
 
   return {
-    ...{ seed, entry, workers, ...driven },
+    seed,
+    entry,
+    workers,
+    ...driven,
     seconds: lastedMs / 1_000,
     cutShort: stop.aborted,
     right: ledger.right.toJSON(),
@@ -110,10 +124,6 @@ export async function soak(options: SoakOptions): Promise<Report> {
       finding("exit code after SIGTERM", code === 0, code, 0),
     ],
   };
-}
-
-function placeOf({ pid, adminPort, inspector }: Deployment) {
-  return { pid, adminPort, inspector };
 }
 
 /** Returns a text about unmatched requests: a log line is written a moment after the answer. */

@@ -19,9 +19,10 @@ export interface RestOptions {
   readonly pid: number;
   readonly adminPort: number;
   readonly inspector: string;
-  /** The maximum number of descriptors and sockets. */
-  readonly descriptors: number;
+  /** The maximum number of sockets. */
   readonly sockets: number;
+  /** An earlier rest: no more descriptors, timers and handles than there may be open. */
+  readonly base: Rest | undefined;
   /** Another condition: returns a text about what is missing, or undefined. */
   readonly also: () => string | undefined;
   readonly timeoutMs: number;
@@ -34,6 +35,9 @@ const ZERO_AT_REST = [
   "sallyport_login_queue_length",
 ] as const;
 
+/** Resources that exist only until the next turn of the event loop, and do not indicate a leak. */
+const FLEETING: ReadonlySet<string> = new Set(["Immediate"]);
+
 /** Waits until nothing is running and all descriptors are closed. After the time limit, returns what it found. */
 export async function comeToRest(options: RestOptions): Promise<Rest> {
   const { pid, timeoutMs } = options;
@@ -44,22 +48,35 @@ export async function comeToRest(options: RestOptions): Promise<Rest> {
     // Waits until the connection of the scrape itself has closed.
     await delay(50);
     const state = processState(pid);
-    const restless = whatMoves(metrics, state, options);
-    if (restless.length === 0 || performance.now() > deadline) {
-      const resources = resourcesIn(metrics);
-      return { state, metrics, liveHeapBytes, resources, restless };
-    }
+    const found = { state, metrics, liveHeapBytes, resources: resourcesIn(metrics) };
+    const restless = whatMoves(found, options);
+    if (restless.length === 0 || performance.now() > deadline) return { ...found, restless };
   }
 }
 
-function whatMoves(metrics: Scrape, state: ProcessState, options: RestOptions): string[] {
+/** Returns the types of timers and handles of which `end` has more than `base`, in words. */
+export function grownResources(
+  base: Pick<Rest, "resources">,
+  end: Pick<Rest, "resources">,
+): string[] {
+  return Object.entries(end.resources)
+    .filter(([type, count]) => !FLEETING.has(type) && count > (base.resources[type] ?? 0))
+    .map(([type, count]) => `${type}: ${count}, at first ${base.resources[type] ?? 0}`);
+}
+
+function whatMoves(found: Omit<Rest, "restless">, options: RestOptions): string[] {
+  const { metrics, state } = found;
+  const { base } = options;
   const moving = ZERO_AT_REST.filter((gauge) => metrics.sum(gauge) !== 0).map(
     (gauge) => `${gauge} is ${metrics.sum(gauge)}`,
   );
   const sockets = state.descriptors["socket"] ?? 0;
   if (sockets > options.sockets) moving.push(`${sockets} sockets`);
-  const open = openDescriptors(state);
-  if (open > options.descriptors) moving.push(`${open} descriptors`);
+  if (base !== undefined) {
+    const open = openDescriptors(state);
+    if (open > openDescriptors(base.state)) moving.push(`${open} descriptors`);
+    moving.push(...grownResources(base, found));
+  }
   const missing = options.also();
   return missing === undefined ? moving : [...moving, missing];
 }

@@ -1,5 +1,5 @@
 import { openDescriptors } from "../machine/process-state.ts";
-import type { Rest } from "../machine/rest.ts";
+import { grownResources, type Rest } from "../machine/rest.ts";
 import type { Sample } from "../machine/samples.ts";
 import { fitTrend, lowest } from "../machine/trend.ts";
 import { type Finding, finding } from "./finding.ts";
@@ -23,9 +23,6 @@ const STRETCHES = 12;
 /** The limit of the median of the event loop's delay, in seconds. */
 const LAG_SECONDS = 0.25;
 
-/** Resources that exist only until the next turn of the event loop, and do not indicate a leak. */
-const FLEETING: ReadonlySet<string> = new Set(["Immediate"]);
-
 export interface Resources {
   /** After warming up, and after the traffic has ended. */
   readonly base: Rest;
@@ -45,9 +42,7 @@ export function judgeResources({ base, end, samples }: Resources): readonly Find
     .toSorted((a, b) => a - b);
   const lag = lags[Math.floor(lags.length / 2)] ?? 0;
   const unready = samples.filter(({ ready }) => !ready).length;
-  const more = Object.entries(end.resources).filter(
-    ([type, count]) => !FLEETING.has(type) && count > (base.resources[type] ?? 0),
-  );
+  const more = grownResources(base, end);
   return [
     atRest("at rest after warming up", base),
     atRest("at rest when all clients had left", end),
@@ -69,7 +64,7 @@ export function judgeResources({ base, end, samples }: Resources): readonly Find
       more.length === 0,
       wordsOf(end.resources),
       wordsOf(base.resources),
-      more.map(([type, count]) => `${type}: ${count}, at first ${base.resources[type] ?? 0}`),
+      more,
     ),
     finding(
       "resident memory at the end",

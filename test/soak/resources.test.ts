@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
+import { WebSocketServer } from "ws";
 import { LogBook } from "../../soak/accounts/log-book.ts";
 import { openDescriptors, processState } from "../../soak/machine/process-state.ts";
-import type { Rest } from "../../soak/machine/rest.ts";
+import { comeToRest, type Rest } from "../../soak/machine/rest.ts";
 import type { Sample } from "../../soak/machine/samples.ts";
 import { fitTrend } from "../../soak/machine/trend.ts";
 import { judgeResources } from "../../soak/report/resources.ts";
@@ -108,6 +109,48 @@ test("a socket that is left open is seen in the process", async () => {
   expect(after.descriptors["socket"]).toBe((before.descriptors["socket"] ?? 0) + 1);
   expect(openDescriptors(after)).toBeGreaterThan(openDescriptors(before));
   server.close();
+});
+
+/** The state of this process, in which `/metrics` tells of so many sockets at each scrape, then always of the last. */
+async function restAfter(told: readonly number[]): Promise<Rest> {
+  const counts = [...told];
+  const server = createHttpServer((_request, response) => {
+    const count = counts.length > 1 ? counts.shift() : counts[0];
+    response.end(`nodejs_active_resources{type="TCPSocketWrap"} ${count}\n`);
+  });
+  const inspector = new WebSocketServer({ server });
+  inspector.on("connection", (socket) => {
+    socket.on("message", (data: Buffer) => {
+      const { id }: { id: number } = JSON.parse(data.toString());
+      socket.send(JSON.stringify({ id, result: { usedSize: MIB } }));
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  try {
+    return await comeToRest({
+      pid: process.pid,
+      adminPort: listeningPort(server),
+      inspector: `ws://127.0.0.1:${listeningPort(server)}`,
+      sockets: Number.POSITIVE_INFINITY,
+      base: rest({ descriptors: { socket: 1_000 }, resources: { TCPSocketWrap: 2 } }),
+      also: () => undefined,
+      timeoutMs: 300,
+    });
+  } finally {
+    inspector.close();
+    server.close();
+  }
+}
+
+test("a socket that closes a moment later is not left open", async () => {
+  const end = await restAfter([3, 2]);
+  expect(end.restless).toEqual([]);
+  expect(end.resources).toEqual({ TCPSocketWrap: 2 });
+});
+
+test("a socket that stays is told", async () => {
+  expect((await restAfter([3])).restless).toEqual(["TCPSocketWrap: 3, at first 2"]);
 });
 
 test("a request that the metrics do not count, or count twice, fails", async () => {
