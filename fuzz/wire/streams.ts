@@ -188,7 +188,8 @@ function withoutPadding({ flags, payload }: Frame): Buffer | undefined {
 /** Whether a frame changes nothing for the streams. */
 function isHarmless({ type, flags, stream, payload }: Frame, last: number): boolean {
   if (type === FRAME.settings) return stream === 0 && payload.length === 0 && (flags & ACK) === 0;
-  if (type === FRAME.ping) return stream === 0 && payload.length === 8;
+  // Node takes an acknowledgement that it has not asked for as an error of the connection.
+  if (type === FRAME.ping) return stream === 0 && payload.length === 8 && (flags & ACK) === 0;
   if (type === FRAME.priority) return stream !== 0 && payload.length === PRIORITY_BYTES;
   if (type === FRAME.windowUpdate) {
     const update = payload.length === 4 ? payload.readUInt32BE() : 0;
