@@ -68,6 +68,15 @@ it("leaves a much heavier client to its own thread", async () => {
   expect(shed).toEqual([]);
 });
 
+it("keeps a small client, although another thread exceeds the budget by far", async () => {
+  const { ledger, shed, otherThread } = await start([["here", 4 * 1024]]);
+  otherThread.add((otherThread.bucketOf("here") + 1) % 1024, 200 * 1024);
+  await until(() => ledger.bytes > 0);
+  // Two more sweeps.
+  await delay(600);
+  expect(shed).toEqual([]);
+});
+
 it("measures an idle connection again as soon as it is touched", async () => {
   const holder = { bufferedBytes: 0 };
   const clients = Array.from({ length: 60 }, () => ["here", 0] as const);

@@ -43,9 +43,10 @@ export function bytesBufferedOn(socket: Socket, held: number): number {
 
 /**
  * Beyond this fraction of the budget a thread sheds its own connections, even if a much heavier client is on another
- * thread.
+ * thread, down to a small fraction: the last bytes are those of clients that do nothing wrong.
  */
 const FALLBACK = 5 / 4;
+const SPARED = 1 / 16;
 /**
  * A thread sheds its own client if that has at least this fraction of the bytes of the heaviest client, which is on another
  * thread. Otherwise only one thread at a time would shed a crowd of equal clients, more slowly than the crowd fills the
@@ -56,7 +57,7 @@ const NEARLY_HEAVIEST = 3 / 4;
 /**
  * Returns the connections of the heaviest client, largest first. If this client is on another thread, that thread sheds it
  * in its next sweep, unless it hangs: then returns those of the heaviest client of this thread if it is nearly as heavy, or
- * if the budget is exceeded by far.
+ * if the budget is exceeded by far and this thread has a part in it.
  *
  * @param all the connections of this thread.
  * @param limit the budget of all threads together, in bytes.
@@ -76,7 +77,7 @@ function heaviestClient(
     const bytes = counters.bytesIn(each.bucket);
     if (bytes > most) [most, bucket] = [bytes, each.bucket];
   }
-  const isFarBeyond = counters.total > limit * FALLBACK;
+  const isFarBeyond = counters.total > limit * FALLBACK && counters.own > limit * SPARED;
   const isHeavy = most >= counters.bytesIn(heaviest) * NEARLY_HEAVIEST;
   return isFarBeyond || isHeavy ? heaviestIn(bucket, all) : undefined;
 }
