@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
-import { startReading } from "../../src/lib/node-internals/node-sockets.ts";
+import { startReading, stopReading } from "../../src/lib/node-internals/node-sockets.ts";
 import { FairReading } from "../../src/server/listener/reading/fair-reading.ts";
 import { SharedUsage, usageMemory } from "../../src/server/listener/reading/reading-client.ts";
 import { listening } from "../support/listening.ts";
@@ -184,6 +184,20 @@ it("reads from served clients before many strangers that have used less", async 
   expect(reads.findIndex(({ client }) => client === "served")).toBeLessThan(30);
 });
 
+it("stops a served client that keeps a turn too long, although others have used more before", async () => {
+  const { open, pass, reads, reading, sockets } = await start();
+  await open("stranger");
+  const served = await open("served", 60);
+  const [strange, theirs] = sockets();
+  if (strange === undefined || theirs === undefined) throw new Error("not open");
+  pass(10_000);
+  for (let i = 0; i < 10_000; i += 1) reading.charge(strange);
+  reading.served(theirs);
+  await sendAtOnce(served);
+  await until(() => reads.length === 60);
+  expect(mostInOneTurn(reads)).toBeLessThan(30);
+});
+
 it("starts new connections of served clients although many others start", async () => {
   const { open, reading, sockets } = await start();
   const [kept] = await open("served");
@@ -339,4 +353,23 @@ it("does not read from a stream that was paused meanwhile until it resumes", asy
   expect(sockets().reduce((sum, { readableLength }) => sum + readableLength, 0)).toBe(0);
   for (const socket of sockets()) socket.resume();
   await until(() => reads.length === 100);
+});
+
+it("stops a connection that Node pauses and resumes within one turn", async () => {
+  const { open, pass, reads, reading, sockets } = await start();
+  const [sender] = await open("sender");
+  const [socket] = sockets();
+  if (sender === undefined || socket === undefined) throw new Error("no connection");
+  // So does Node's HTTP server, as soon as a body must not be read, and when it was passed on.
+  socket.on("pause", () => stopReading(socket)).on("resume", () => startReading(socket));
+  socket.prependListener("data", () => {
+    socket.pause();
+    for (let unit = 0; unit < 20; unit += 1) reading.charge(socket);
+    process.nextTick(() => socket.resume());
+  });
+  pass(10_000);
+  sender.write(Buffer.alloc(8 * 1024 * 1024));
+  await until(() => reads.length > 128);
+  // libuv reads up to 32 times before it goes on.
+  expect(mostInOneTurn(reads)).toBeLessThan(10);
 });

@@ -1,6 +1,7 @@
 /** What a listener keeps about connections that have closed, and which time limits apply to new ones. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { UNLIMITED } from "../../src/server/listener/connection-ledger.ts";
 import { createNetworks } from "../../src/lib/http/networks.ts";
@@ -8,12 +9,16 @@ import { listen } from "../../src/server/listener/listen.ts";
 import type { ListenOptions } from "../../src/server/listener/listen-options.ts";
 import { FairReading } from "../../src/server/listener/reading/fair-reading.ts";
 import { ReadingClients } from "../../src/server/listener/reading/reading-client.ts";
+import { testCertificates } from "../support/certificates.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 
 const CONNECTIONS = 40;
 
-/** Starts plain HTTP for this many connections. */
-async function start(connections: number, { proxyProtocol = false, http2 = false } = {}) {
+/** Starts a listener for this many connections. */
+async function start(
+  connections: number,
+  { proxyProtocol = false, http2 = false, tls }: Partial<ListenOptions> = {},
+) {
   let refused = 0;
   const of = vi.spyOn(ReadingClients.prototype, "of");
   onTestFinished(() => of.mockRestore());
@@ -22,7 +27,11 @@ async function start(connections: number, { proxyProtocol = false, http2 = false
     () => undefined,
   );
   const options = {
-    ...{ host: "127.0.0.1", port: 0, shared: false, tls: undefined, http2 },
+    host: "127.0.0.1",
+    port: 0,
+    shared: false,
+    tls,
+    http2,
     counts: undefined,
     limits: { headerBytes: 8192, streams: 1, connections, connectionsPerAddress: 1_000 },
     ...{ proxyProtocol, trustedProxies: createNetworks(["127.0.0.1"]) },
@@ -88,3 +97,17 @@ it.each([{ proxyProtocol: true }, { http2: true }])(
     expect(performance.now() - began).toBeLessThan(4_000);
   },
 );
+
+it("lets fair reading have a TLS connection after Node has listeners for it, so that it has the last word", async () => {
+  const { ca, server } = await testCertificates();
+  const listeners: number[] = [];
+  const track = vi.spyOn(FairReading.prototype, "track");
+  onTestFinished(() => track.mockRestore());
+  track.mockImplementation((secured) => void listeners.push(secured.listenerCount("resume")));
+  const ticketKey = { key: Buffer.alloc(48).toString("base64"), shared: false };
+  const { port } = await start(10, { tls: { ...server, minVersion: "TLSv1.3", ticketKey } });
+  const client = connectTls({ port, ca, servername: "localhost" });
+  onTestFinished(() => void client.destroy());
+  await once(client, "secureConnect");
+  await vi.waitFor(() => expect(listeners).toEqual([1]));
+});

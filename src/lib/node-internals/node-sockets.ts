@@ -71,13 +71,17 @@ export function stopReading(socket: Socket): boolean {
 export function startReading(socket: Socket): void {
   // A stream with a listener for `readable` always reports that it is paused.
   if (socket.isPaused() && socket.listenerCount("readable") === 0) {
-    socket.once("resume", () => startReading(socket));
+    socket.off("resume", startAgain).once("resume", startAgain);
     return;
   }
   const handle = handleOf(socket);
   if (handle === undefined || handle.reading) return;
   handle.reading = true;
   handle.readStart();
+}
+
+function startAgain(this: Socket): void {
+  startReading(this);
 }
 
 function handleOf(socket: Socket): Handle | undefined {

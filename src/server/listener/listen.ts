@@ -101,10 +101,11 @@ export class Listener {
       }
       if (this.#options.proxyProtocol) inheritPeer(socket, connection.socket);
       connection.carrier = socket;
-      this.#options.reading.track(socket, connection.socket);
       this.#carry(connection);
       if (socket.alpnProtocol === "h2") this.#http2.accept(socket);
       else acceptHttp1(socket);
+      // After Node has its listeners: the one for `resume` starts to read, and a paused connection is stopped again after it.
+      this.#options.reading.track(socket, connection.socket);
     });
   }
 

@@ -207,7 +207,7 @@ export class FairReading {
     this.#units += units;
     if (this.#units >= UNTIMED_UNITS) this.#turn();
     client.charge(units, this.#age);
-    if (this.#now >= this.#deadline) this.#turnTooLong();
+    if (this.#now >= this.#deadline) this.#turnTooLong(client);
   }
 
   #readTime(): number {
@@ -230,9 +230,9 @@ export class FairReading {
     return now;
   }
 
-  /** Pauses the heaviest clients. If the turn is still too long after that, also pauses newcomers. */
-  #turnTooLong(): void {
-    this.#waiting.pauseHeavy(this.#age, this.#over);
+  /** Pauses the heaviest clients. If the turn is still too long after that, also pauses newcomers, and the one that is read. */
+  #turnTooLong(current: ReadingClient): void {
+    this.#waiting.pauseHeavy(this.#age, this.#over ? current : undefined);
     this.#over = true;
     this.#deadline = this.#now + ACCEPTING_MS;
     this.#busyUntil = this.#now + BUSY_MS;

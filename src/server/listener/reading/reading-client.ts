@@ -150,8 +150,8 @@ export class ReadingClient {
   pause(): number {
     const before = this.paused.size;
     for (const socket of this.reading) {
-      // Something else has paused it, so no data arrives.
-      if (!stopReading(socket)) continue;
+      // A paused stream may resume in this turn: Node pauses a connection until its body is passed on. Others stay stopped.
+      if (!stopReading(socket) && !socket.isPaused()) continue;
       this.reading.delete(socket);
       this.paused.set(socket, () => this.#resume(socket));
       // Node resumes a connection when the body that arrives on it is read.
@@ -166,7 +166,7 @@ export class ReadingClient {
     startReading(socket);
   }
 
-  /** Resumes the connection whose turn it is. */
+  /** Resumes the connection whose turn it is, and those before it whose streams are paused: they cost nothing. */
   resumeNext(): void {
     const isPausedTurn = this.#resumed < PAUSED_BEFORE_ACCEPTED || this.accepted.size === 0;
     const line = isPausedTurn && this.paused.size > 0 ? this.paused : this.accepted;
@@ -179,7 +179,7 @@ export class ReadingClient {
         // The connections of other clients still get their turn.
         reportUncaught(error);
       }
-      return;
+      if (line === this.accepted || !socket.isPaused()) return;
     }
   }
 
@@ -243,6 +243,10 @@ export class ReadingClients extends Map<string, ReadingClient> {
         if (this.get(name)?.open === 0) this.delete(name);
       }, REMEMBERED_MS).unref();
     }
+  }
+
+  isLight(client: ReadingClient, age: number): boolean {
+    return this.#used(client, age) < LIGHT_UNITS * this.#shared.threads;
   }
 
   isHeavy(client: ReadingClient, age: number, { served, others }: Heaviness): boolean {

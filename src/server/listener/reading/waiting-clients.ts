@@ -75,13 +75,19 @@ export class WaitingClients extends Set<ReadingClient> {
     return this.#clients.isHeavy(client, age, this.#heavy);
   }
 
-  /** Pauses the heavy clients. @param newcomers whether clients that were never read are paused, too. */
-  pauseHeavy(age: number, newcomers: boolean): void {
+  /**
+   * Pauses the heavy clients.
+   *
+   * @param current the client that is read in a turn that is still too long after they were paused: unless it is light, it is
+   * paused, too, and so are clients that were never read.
+   */
+  pauseHeavy(age: number, current: ReadingClient | undefined): void {
     this.#heavy = this.#clients.heavyFrom(age);
     for (const [name, client] of this.#clients) {
       if (client.reading.size === 0) continue;
-      const isHeavy = this.isHeavy(client, age);
-      if (!isHeavy && (!newcomers || this.#clients.isEstablished(client))) continue;
+      const goesOn = client === current && !this.#clients.isLight(client, age);
+      const isHeavy = goesOn || this.isHeavy(client, age);
+      if (!isHeavy && (current === undefined || this.#clients.isEstablished(client))) continue;
       const paused = client.pause();
       if (paused === 0) continue;
       this.add(client);
