@@ -1,6 +1,7 @@
 /** People who sign in at an OpenID provider. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Answer, ask, fieldsOf } from "../support/ask.ts";
+import { editConfiguration } from "../support/edits.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
 import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
@@ -254,8 +255,8 @@ describe("signing out", () => {
     expect(left.headers.location).toBe("/_sallyport/login");
   });
 
-  const endedBy = (token: string) =>
-    ask(gate, "/_sallyport/login/company/backchannel", {
+  const endedBy = (token: string, at = gate) =>
+    ask(at, "/_sallyport/login/company/backchannel", {
       method: "POST",
       headers: { "content-type": "application/x-www-form-urlencoded" },
       body: new URLSearchParams({ logout_token: token }).toString(),
@@ -309,6 +310,33 @@ describe("signing out", () => {
       200,
     );
     expect([await isSignedIn(one), await isSignedIn(other)]).toEqual([false, true]);
+  });
+
+  it("by the provider still counts when the provider is removed", async () => {
+    await using own = await startSallyport({
+      target: backend.url,
+      config: { browser: browserOf(provider) },
+    });
+    provider.script.claims = { groups: ["staff"], sid: "s-10" };
+    const begun = await ask(own, "/_sallyport/login/company", { headers: NAVIGATION });
+    const back = new URL(provider.consent(begun.headers.location ?? ""));
+    const headers = { ...NAVIGATION, cookie: cookiesIn(begun) };
+    const session = sessionOf(await ask(own, back.pathname + back.search, { headers }));
+    const status = async () => (await ask(own, "/orders", { headers: session })).status;
+    expect(await status()).toBe(200);
+    // `iat` counts whole seconds.
+    await expect
+      .poll(async () => {
+        await endedBy(await provider.logoutToken({ sid: "s-10" }), own);
+        return status();
+      })
+      .toBe(401);
+    await editConfiguration(own, (config) => {
+      config["browser"] = {};
+    });
+    const reload = { method: "POST" };
+    expect((await ask({ port: own.adminPort }, "/-/reload", reload)).status).toBe(200);
+    expect(await status()).toBe(401);
   });
 
   it.each([
