@@ -12,6 +12,7 @@ import type {
 } from "../../core/shared-parts.ts";
 import { systemClock, timeOfAllThreads } from "../../lib/clock.ts";
 import { createResponseIds } from "../../lib/http/response-ids.ts";
+import { KeyedSemaphore, QueueFullError } from "../../lib/async/keyed-semaphore.ts";
 import { type SharedCounts, ThreadCounts } from "../../lib/async/shared-counts.ts";
 import { expose, NoReplyError, RpcClient } from "../../core/thread-rpc.ts";
 import { attachInFlight } from "../../policy/concurrency/concurrency-limiter.ts";
@@ -136,13 +137,16 @@ export type ThreadApi = ReturnType<typeof threadApi>;
 const LOGIN_MS = 300_000;
 /** Maximum number of logins on their way to and from the main thread, in addition to those that may wait there. */
 const POSTED_LOGINS = 256;
+/** The same for sign-ins at one provider. One that hangs must not take the places of logins and sign-outs. */
+const POSTED_SIGN_INS = 256;
 
 /**
- * Returns the maximum number of logins of this thread that may wait in the main thread: in its two groups of queues per
- * name, and for a hashing thread.
+ * Returns the maximum number of calls of this thread that may wait in the main thread: of logins, in its two groups of queues per
+ * name, and for a hashing thread; and of sign-ins.
  */
-function maxLogins({ login }: Configuration): number {
-  return login.hashing.concurrency + 3 * login.hashing.queue + POSTED_LOGINS;
+function maxCalls({ login, browser }: Configuration): number {
+  const logins = login.hashing.concurrency + 3 * login.hashing.queue + POSTED_LOGINS;
+  return logins + (browser?.providers.length ?? 0) * POSTED_SIGN_INS;
 }
 
 /** Returns a service that runs logins in the main thread, which has the throttle and the hashing threads. */
@@ -158,15 +162,20 @@ function remoteLogins(main: RpcClient<MainApi>): LoginService {
 
 /** Returns a service that signs people in through the main thread, which asks the providers. */
 function remoteSignIns(main: RpcClient<MainApi>): SignIns {
-  const unavailable = (error: unknown): never => {
-    if (!(error instanceof NoReplyError)) throw error;
-    throw new GateError("provider_unavailable", { retryAfter: 1 });
-  };
+  const posted = new KeyedSemaphore(0);
+  const ask = <Answer>(provider: string, call: () => Promise<Answer>): Promise<Answer> =>
+    posted
+      .run({ key: provider, group: "" }, () => POSTED_SIGN_INS, call)
+      .catch((error: unknown) => {
+        if (!(error instanceof NoReplyError || error instanceof QueueFullError)) throw error;
+        throw new GateError("provider_unavailable", { retryAfter: 1 });
+      });
   return {
-    beginSignIn: (...begun) => main.call("beginSignIn", ...begun).catch(unavailable),
-    finishSignIn: (...returned) => main.call("finishSignIn", ...returned).catch(unavailable),
-    signOutUrl: (...left) => main.call("signOutUrl", ...left).catch(() => undefined),
-    endSessions: (...ended) => main.call("endSessions", ...ended).catch(unavailable),
+    beginSignIn: (name, beginning) => ask(name, () => main.call("beginSignIn", name, beginning)),
+    finishSignIn: (name, returned) => ask(name, () => main.call("finishSignIn", name, returned)),
+    signOutUrl: (name, returnTo) =>
+      ask(name, () => main.call("signOutUrl", name, returnTo)).catch(() => undefined),
+    endSessions: (name, token) => ask(name, () => main.call("endSessions", name, token)),
   };
 }
 
@@ -239,7 +248,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   const revocations = new RevocationList();
   for (const news of data.revoked) revocations.take(news);
   startForgetting(revocations, clock);
-  const limits = { timeoutMs: LOGIN_MS, maxPending: () => maxLogins(configuration) };
+  const limits = { timeoutMs: LOGIN_MS, maxPending: () => maxCalls(configuration) };
   const main = new RpcClient<MainApi>(port, limits);
   const backlog = new LogBacklog(data.backlog, index, MAX_WAITING);
   const sink = postedSink((lines, bytes) => main.notify("log", lines, bytes), backlog);
