@@ -72,6 +72,17 @@ test("a logout token may be signed with a new key, for which the keys are fetche
   expect(failures).toEqual(["status 500"]);
 });
 
+test("what a provider sends instead of JSON is not quoted", async () => {
+  const { scripted, client, failures } = await opened();
+  scripted.script.answer = (_path, response) => {
+    response.writeHead(200, { "content-type": "application/json" }).end('{"issuer": pass-word}');
+    return true;
+  };
+  const begun = client.begin("https://app.example.com/back", "0");
+  await expect(begun).rejects.toMatchObject({ code: "provider_unavailable" });
+  expect(failures).toEqual(["discovery failed: it sends no valid JSON"]);
+});
+
 test.each(ASYMMETRIC_ALGORITHMS)("a key for %s identifies us to a provider", async (algorithm) => {
   const key = makeKey(algorithm, 2048);
   const { scripted, client } = await opened({ clientKey: { key, algorithm } });

@@ -410,6 +410,8 @@ function refusalIn(error: unknown): GateError | undefined {
 function failureIn(error: unknown): string {
   for (let cause = error; cause instanceof Error; { cause } = cause) {
     if (cause instanceof RemoteError) return cause.message;
+    // Its message quotes the text.
+    if (cause instanceof SyntaxError) return "it sends no valid JSON";
     if ("error" in cause && typeof cause.error === "string" && /^\w{1,40}$/.test(cause.error)) {
       return `it says ${cause.error}`;
     }
