@@ -137,45 +137,50 @@ export type ThreadApi = ReturnType<typeof threadApi>;
 const LOGIN_MS = 300_000;
 /** Maximum number of logins on their way to and from the main thread, in addition to those that may wait there. */
 const POSTED_LOGINS = 256;
-/** The same for sign-ins at one provider. One that hangs must not take the places of logins and sign-outs. */
+/** The same for sign-ins at one provider, which all wait if it hangs. */
 const POSTED_SIGN_INS = 256;
 
 /**
- * Returns the maximum number of calls of this thread that may wait in the main thread: of logins, in its two groups of queues per
- * name, and for a hashing thread; and of sign-ins.
+ * Returns the maximum number of logins of this thread that may wait in the main thread: in its two groups of queues per
+ * name, and for a hashing thread.
  */
-function maxCalls({ login, browser }: Configuration): number {
-  const logins = login.hashing.concurrency + 3 * login.hashing.queue + POSTED_LOGINS;
-  return logins + (browser?.providers.length ?? 0) * POSTED_SIGN_INS;
+function maxLogins({ login }: Configuration): number {
+  return login.hashing.concurrency + 3 * login.hashing.queue + POSTED_LOGINS;
 }
 
-/** Returns a service that runs logins in the main thread, which has the throttle and the hashing threads. */
-function remoteLogins(main: RpcClient<MainApi>): LoginService {
-  return {
-    logIn: (...attempt) =>
-      main.call("logIn", ...attempt).catch((error: unknown) => {
-        if (!(error instanceof NoReplyError)) throw error;
-        throw new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
-      }),
-  };
+/** Returns a function that rejects with `refusal` if too many calls of a kind wait already, or if one gets no reply. */
+function boundedCalls(most: () => number, refusal: () => GateError) {
+  const waiting = new KeyedSemaphore(0);
+  return <Answer>(kind: string, call: () => Promise<Answer>): Promise<Answer> =>
+    waiting.run({ key: kind, group: "" }, most, call).catch((error: unknown) => {
+      if (!(error instanceof NoReplyError || error instanceof QueueFullError)) throw error;
+      throw refusal();
+    });
+}
+
+/**
+ * Returns a service that runs logins in the main thread, which has the throttle and the hashing threads.
+ *
+ * @param most the number of them that may wait there.
+ */
+function remoteLogins(main: RpcClient<MainApi>, most: () => number): LoginService {
+  const refusal = { reason: "queue_full", retryAfter: 1 } as const;
+  const bounded = boundedCalls(most, () => new GateError("login_queue_full", refusal));
+  return { logIn: (...attempt) => bounded("logIn", () => main.call("logIn", ...attempt)) };
 }
 
 /** Returns a service that signs people in through the main thread, which asks the providers. */
 function remoteSignIns(main: RpcClient<MainApi>): SignIns {
-  const posted = new KeyedSemaphore(0);
-  const ask = <Answer>(provider: string, call: () => Promise<Answer>): Promise<Answer> =>
-    posted
-      .run({ key: provider, group: "" }, () => POSTED_SIGN_INS, call)
-      .catch((error: unknown) => {
-        if (!(error instanceof NoReplyError || error instanceof QueueFullError)) throw error;
-        throw new GateError("provider_unavailable", { retryAfter: 1 });
-      });
+  const bounded = boundedCalls(
+    () => POSTED_SIGN_INS,
+    () => new GateError("provider_unavailable", { retryAfter: 1 }),
+  );
   return {
-    beginSignIn: (name, beginning) => ask(name, () => main.call("beginSignIn", name, beginning)),
-    finishSignIn: (name, returned) => ask(name, () => main.call("finishSignIn", name, returned)),
+    beginSignIn: (name, begun) => bounded(name, () => main.call("beginSignIn", name, begun)),
+    finishSignIn: (name, back) => bounded(name, () => main.call("finishSignIn", name, back)),
     signOutUrl: (name, returnTo) =>
-      ask(name, () => main.call("signOutUrl", name, returnTo)).catch(() => undefined),
-    endSessions: (name, token) => ask(name, () => main.call("endSessions", name, token)),
+      bounded(name, () => main.call("signOutUrl", name, returnTo)).catch(() => undefined),
+    endSessions: (name, token) => bounded(name, () => main.call("endSessions", name, token)),
   };
 }
 
@@ -248,8 +253,8 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   const revocations = new RevocationList();
   for (const news of data.revoked) revocations.take(news);
   startForgetting(revocations, clock);
-  const limits = { timeoutMs: LOGIN_MS, maxPending: () => maxCalls(configuration) };
-  const main = new RpcClient<MainApi>(port, limits);
+  // Logins and sign-ins have limits of their own: what waits long must not keep revocations out.
+  const main = new RpcClient<MainApi>(port, { timeoutMs: LOGIN_MS, maxPending: () => Infinity });
   const backlog = new LogBacklog(data.backlog, index, MAX_WAITING);
   const sink = postedSink((lines, bytes) => main.notify("log", lines, bytes), backlog);
   const observation = createObservation(configuration, sink, { version, process: false });
@@ -271,7 +276,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
     buffered,
     port: data.port,
     usage: { memory: data.usage, row: index },
-    logins: remoteLogins(main),
+    logins: remoteLogins(main, () => maxLogins(configuration)),
     signIns: remoteSignIns(main),
     revocations,
     ...settlingThrough(main, configuration),
