@@ -312,7 +312,7 @@ describe("signing out", () => {
     expect([await isSignedIn(one), await isSignedIn(other)]).toEqual([false, true]);
   });
 
-  it("by the provider still counts when the provider is removed", async () => {
+  it("by the provider counts when its issuer gets a slash before, and when it is removed after", async () => {
     await using own = await startSallyport({
       target: backend.url,
       config: { browser: browserOf(provider) },
@@ -323,19 +323,22 @@ describe("signing out", () => {
     const headers = { ...NAVIGATION, cookie: cookiesIn(begun) };
     const session = sessionOf(await ask(own, back.pathname + back.search, { headers }));
     const status = async () => (await ask(own, "/orders", { headers: session })).status;
+    const reload = async (browser: object) => {
+      await editConfiguration(own, (config) => {
+        config["browser"] = browser;
+      });
+      const answer = await ask({ port: own.adminPort }, "/-/reload", { method: "POST" });
+      expect(answer.status).toBe(200);
+    };
+    await reload(browserOf(provider, { issuer: `${provider.issuer}/` }));
     expect(await status()).toBe(200);
+    const end = async () => {
+      await endedBy(await provider.logoutToken({ sid: "s-10" }), own);
+      return status();
+    };
     // `iat` counts whole seconds.
-    await expect
-      .poll(async () => {
-        await endedBy(await provider.logoutToken({ sid: "s-10" }), own);
-        return status();
-      })
-      .toBe(401);
-    await editConfiguration(own, (config) => {
-      config["browser"] = {};
-    });
-    const reload = { method: "POST" };
-    expect((await ask({ port: own.adminPort }, "/-/reload", reload)).status).toBe(200);
+    await expect.poll(end, { timeout: 5_000 }).toBe(401);
+    await reload({});
     expect(await status()).toBe(401);
   });
 

@@ -253,9 +253,12 @@ export class ProviderSignIns implements SignIns {
   }
 }
 
-/** What our tokens call a session (`sid`) or an account (`sub`) of a provider: no two providers can name the same. */
+/**
+ * What our tokens call a session (`sid`) or an account (`sub`) of a provider: no two providers can name the same. A slash that a
+ * reload adds behind the host makes no other provider.
+ */
 function digestOf(issuer: string, claim: "sid" | "sub", name: string): string {
-  const named = JSON.stringify([issuer, claim, name]);
+  const named = JSON.stringify([new URL(issuer).href, claim, name]);
   return createHash("sha256").update(named).digest("base64url").slice(0, 22);
 }
 
