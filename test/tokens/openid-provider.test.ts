@@ -70,6 +70,12 @@ test("a logout token may be signed with a new key, for which the keys are fetche
   status = 500;
   await expect(ended(next)).rejects.toMatchObject({ code: "provider_unavailable" });
   expect(failures).toEqual(["status 500"]);
+  // Strangers can make up logout tokens, and must not have a provider in trouble asked for each.
+  await expect(ended(next)).rejects.toMatchObject({ code: "provider_unavailable" });
+  expect(fetches).toBe(4);
+  time += 1_000;
+  status = 200;
+  expect(await ended(next)).toMatchObject({ sid: "s-1" });
 });
 
 test("what a provider sends instead of JSON is not quoted", async () => {

@@ -71,7 +71,7 @@ const WAIT_MS = 5_000;
 const LONGEST_LOCATION = 8_192;
 /** How long the discovery document is used, in milliseconds. */
 const DISCOVERED_MS = 3_600_000;
-/** How long a provider rests after a failed discovery, in milliseconds. */
+/** How long a provider rests after a failed discovery, or a failed fetch of its keys, in milliseconds. */
 const REST_MS = 1_000;
 /** How long the keys of logout tokens are used, and then those among which one is unknown, in milliseconds. */
 const KEY_LIVES_MS = [600_000, 30_000];
@@ -243,11 +243,24 @@ export class OpenIdProvider {
   }
 
   async #fetchKeys(url: string): Promise<void> {
+    this.#throwIfResting();
     const headers = { accept: "application/json, application/jwk-set+json" };
-    const response = await this.#fetch(url, { method: "GET", headers });
-    if (response.status !== 200) throw new RemoteError(`status ${response.status}`);
-    this.#keys = readJwkSet(await response.text(), ASYMMETRIC_ALGORITHMS).keys;
-    this.#keysFetchedAt = this.#clock.monotonic();
+    try {
+      const response = await this.#fetch(url, { method: "GET", headers });
+      if (response.status !== 200) throw new RemoteError(`status ${response.status}`);
+      this.#keys = readJwkSet(await response.text(), ASYMMETRIC_ALGORITHMS).keys;
+      this.#keysFetchedAt = this.#clock.monotonic();
+    } catch (error) {
+      // Strangers could otherwise have it asked for each logout token that they make up.
+      this.#failed = { until: this.#clock.monotonic() + REST_MS, error };
+      throw error;
+    }
+  }
+
+  /** Throws the last failure if it has just happened. */
+  #throwIfResting(): void {
+    const { until, error } = this.#failed ?? { until: -Infinity };
+    if (this.#clock.monotonic() < until) throw error;
   }
 
   /** Asks the provider, and reports its failures. */
@@ -271,7 +284,7 @@ export class OpenIdProvider {
     const known = this.#discovered;
     if (known !== undefined && now < known.until) return known.client;
     try {
-      if (this.#failed !== undefined && now < this.#failed.until) throw this.#failed.error;
+      this.#throwIfResting();
       return await this.#discoveries.run("", () => this.#discoverNow());
     } catch (error) {
       if (known === undefined) throw error;
