@@ -230,6 +230,23 @@ it("the status says that people can sign in", async () => {
   expect(page.body).toContain("sign-in provider");
 });
 
+it("a way back that somebody made up does not end the outage of a provider", async () => {
+  await using own = await startSallyport({
+    target: backend.url,
+    config: { browser: browserOf(provider) },
+  });
+  provider.script.answer = (_path, response) => {
+    response.writeHead(500).end("{}");
+    return true;
+  };
+  const path = "/_sallyport/login/company";
+  expect((await ask(own, path, { headers: NAVIGATION })).status).toBe(503);
+  expect((await ask(own, `${path}/callback?state=0x&code=x`)).status).toBe(400);
+  const row = { kind: "sign-in provider", name: "company", state: "bad", words: "unavailable" };
+  const status = await ask({ port: own.adminPort }, "/-/status");
+  expect(fieldsOf(status)["dependencies"]).toContainEqual(row);
+});
+
 describe("signing out", () => {
   const post = (path: string, headers: Record<string, string>) =>
     ask(gate, path, { method: "POST", headers: { "sec-fetch-site": "same-origin", ...headers } });

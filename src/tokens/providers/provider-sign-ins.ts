@@ -145,8 +145,10 @@ export class ProviderSignIns implements SignIns {
     const began = clock.monotonic();
     const counted = (allowed: boolean) =>
       check.answered(allowed, (clock.monotonic() - began) / 1_000);
+    let isAsked = false;
     try {
       const pending = await this.#pendingOf(provider, returned);
+      isAsked = true;
       const now = clock.now();
       const claims = await client
         .finish(new URL(returned.url), pending, returned.network)
@@ -160,7 +162,8 @@ export class ProviderSignIns implements SignIns {
       return { token, to: pending.to };
     } catch (error) {
       if (!(error instanceof GateError) || isUnavailable(error)) throw error;
-      counted(false);
+      // What a stranger makes up must not pass for an answer of the provider, which may be away.
+      if (isAsked) counted(false);
       const { reason, cause } = error;
       const why = cause === undefined ? {} : { error: codeOrMessage(cause) };
       log.info("a person could not sign in", { provider: name, reason, ...why });
