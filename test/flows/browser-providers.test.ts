@@ -230,6 +230,13 @@ it("the status says that people can sign in", async () => {
   expect(page.body).toContain("sign-in provider");
 });
 
+it("a host that is longer than a name can be is refused, and the provider stays above suspicion", async () => {
+  const headers = { ...NAVIGATION, host: "a.".repeat(4_000) };
+  const answer = await ask(gate, "/_sallyport/login/company", { headers });
+  expect(answer.status).toBe(400);
+  expect(gate.lines().join("\n")).not.toContain("too long");
+});
+
 it("a way back that somebody made up does not end the outage of a provider", async () => {
   await using own = await startSallyport({
     target: backend.url,
