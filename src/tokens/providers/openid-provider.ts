@@ -235,7 +235,8 @@ export class OpenIdProvider {
     const { jwks_uri: url = "" } = client.serverMetadata();
     for (const lifeMs of KEY_LIVES_MS) {
       const isOld = this.#clock.monotonic() >= this.#keysFetchedAt + lifeMs;
-      if (isOld) await this.#keyFetches.run(url, () => this.#fetchKeys(url));
+      const fetch = () => this.#unlessResting(() => this.#fetchKeys(url));
+      if (isOld) await this.#keyFetches.run(url, fetch);
       const key = selectKey(this.#keys, kid, algorithm);
       if (typeof key !== "string") return key;
     }
@@ -243,24 +244,21 @@ export class OpenIdProvider {
   }
 
   async #fetchKeys(url: string): Promise<void> {
-    this.#throwIfResting();
     const headers = { accept: "application/json, application/jwk-set+json" };
-    try {
-      const response = await this.#fetch(url, { method: "GET", headers });
-      if (response.status !== 200) throw new RemoteError(`status ${response.status}`);
-      this.#keys = readJwkSet(await response.text(), ASYMMETRIC_ALGORITHMS).keys;
-      this.#keysFetchedAt = this.#clock.monotonic();
-    } catch (error) {
-      // Strangers could otherwise have it asked for each logout token that they make up.
-      this.#failed = { until: this.#clock.monotonic() + REST_MS, error };
-      throw error;
-    }
+    const response = await this.#fetch(url, { method: "GET", headers });
+    if (response.status !== 200) throw new RemoteError(`status ${response.status}`);
+    this.#keys = readJwkSet(await response.text(), ASYMMETRIC_ALGORITHMS).keys;
+    this.#keysFetchedAt = this.#clock.monotonic();
   }
 
-  /** Throws the last failure if it has just happened. */
-  #throwIfResting(): void {
+  /** Fetches something, unless a fetch has just failed: strangers begin sign-ins, and make up logout tokens. */
+  async #unlessResting<Result>(fetch: () => Promise<Result>): Promise<Result> {
     const { until, error } = this.#failed ?? { until: -Infinity };
     if (this.#clock.monotonic() < until) throw error;
+    return fetch().catch((cause: unknown) => {
+      this.#failed = { until: this.#clock.monotonic() + REST_MS, error: cause };
+      throw cause;
+    });
   }
 
   /** Asks the provider, and reports its failures. */
@@ -280,12 +278,10 @@ export class OpenIdProvider {
   }
 
   async #discover(): Promise<Client> {
-    const now = this.#clock.monotonic();
     const known = this.#discovered;
-    if (known !== undefined && now < known.until) return known.client;
+    if (known !== undefined && this.#clock.monotonic() < known.until) return known.client;
     try {
-      this.#throwIfResting();
-      return await this.#discoveries.run("", () => this.#discoverNow());
+      return await this.#discoveries.run("", () => this.#unlessResting(() => this.#discoverNow()));
     } catch (error) {
       if (known === undefined) throw error;
       return known.client;
@@ -310,9 +306,7 @@ export class OpenIdProvider {
       const other = systemCode(cause) === "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED";
       const slash = otherSlash(cause instanceof Error && issuerNamedIn(cause), issuer);
       const why = other ? `the document names another issuer${slash}` : failureIn(cause);
-      const error = new RemoteError(`discovery failed: ${why}`, cause);
-      this.#failed = { until: this.#clock.monotonic() + REST_MS, error };
-      throw error;
+      throw new RemoteError(`discovery failed: ${why}`, cause);
     }
   }
 
