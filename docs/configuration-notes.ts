@@ -186,7 +186,7 @@ of the token ends at once.
   subject from another issuer is somebody else. If a request has several values of \`\${query:NAME}\` or \`\${header:NAME}\`, the caller needs
   permission for all. One without a value, with one longer than 253 characters, or with \`;\` in the query gets 403.
 - **\`http\`** gets \`{ method, path, host, client, subject, groups, issuer, scopes, claims }\` by POST, without the query, and with the claims
-  that the configuration names. 2xx allows, 4xx except 408 and 429 denies; any other status counts as unavailable.`,
+  that the configuration names, \`sid\` and \`idp_sub\`. 2xx allows, 4xx except 408 and 429 denies; any other status counts as unavailable.`,
 
   routes: `The most specific route wins: an exact host before \`*.example.com\` before any host, then the longest path, then a route with methods, then
 the one with more \`headers\`. \`sallyport check\` prints the order. A route has one of \`path\`, \`exact\` and \`regex\`. Without \`routes\`, every

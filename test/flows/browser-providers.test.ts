@@ -1,6 +1,7 @@
 /** People who sign in at an OpenID provider. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Answer, ask, fieldsOf } from "../support/ask.ts";
+import { editConfiguration } from "../support/edits.ts";
 import { type EchoBackend, startEchoBackend } from "../support/echo-backend.ts";
 import { echoedBy } from "../support/echoed.ts";
 import { ALICE, type Sallyport, startSallyport } from "../support/sallyport.ts";
@@ -229,6 +230,30 @@ it("the status says that people can sign in", async () => {
   expect(page.body).toContain("sign-in provider");
 });
 
+it("a host that is longer than a name can be is refused, and the provider stays above suspicion", async () => {
+  const headers = { ...NAVIGATION, host: "a.".repeat(4_000) };
+  const answer = await ask(gate, "/_sallyport/login/company", { headers });
+  expect(answer.status).toBe(400);
+  expect(gate.lines().join("\n")).not.toContain("too long");
+});
+
+it("a way back that somebody made up does not end the outage of a provider", async () => {
+  await using own = await startSallyport({
+    target: backend.url,
+    config: { browser: browserOf(provider) },
+  });
+  provider.script.answer = (_path, response) => {
+    response.writeHead(500).end("{}");
+    return true;
+  };
+  const path = "/_sallyport/login/company";
+  expect((await ask(own, path, { headers: NAVIGATION })).status).toBe(503);
+  expect((await ask(own, `${path}/callback?state=0x&code=x`)).status).toBe(400);
+  const row = { kind: "sign-in provider", name: "company", state: "bad", words: "unavailable" };
+  const status = await ask({ port: own.adminPort }, "/-/status");
+  expect(fieldsOf(status)["dependencies"]).toContainEqual(row);
+});
+
 describe("signing out", () => {
   const post = (path: string, headers: Record<string, string>) =>
     ask(gate, path, { method: "POST", headers: { "sec-fetch-site": "same-origin", ...headers } });
@@ -254,8 +279,8 @@ describe("signing out", () => {
     expect(left.headers.location).toBe("/_sallyport/login");
   });
 
-  const endedBy = (token: string) =>
-    ask(gate, "/_sallyport/login/company/backchannel", {
+  const endedBy = (token: string, at = gate) =>
+    ask(at, "/_sallyport/login/company/backchannel", {
       method: "POST",
       headers: { "content-type": "application/x-www-form-urlencoded" },
       body: new URLSearchParams({ logout_token: token }).toString(),
@@ -309,6 +334,36 @@ describe("signing out", () => {
       200,
     );
     expect([await isSignedIn(one), await isSignedIn(other)]).toEqual([false, true]);
+  });
+
+  it("by the provider counts when its issuer gets a slash before, and when it is removed after", async () => {
+    await using own = await startSallyport({
+      target: backend.url,
+      config: { browser: browserOf(provider) },
+    });
+    provider.script.claims = { groups: ["staff"], sid: "s-10" };
+    const begun = await ask(own, "/_sallyport/login/company", { headers: NAVIGATION });
+    const back = new URL(provider.consent(begun.headers.location ?? ""));
+    const headers = { ...NAVIGATION, cookie: cookiesIn(begun) };
+    const session = sessionOf(await ask(own, back.pathname + back.search, { headers }));
+    const status = async () => (await ask(own, "/orders", { headers: session })).status;
+    const reload = async (browser: object) => {
+      await editConfiguration(own, (config) => {
+        config["browser"] = browser;
+      });
+      const answer = await ask({ port: own.adminPort }, "/-/reload", { method: "POST" });
+      expect(answer.status).toBe(200);
+    };
+    await reload(browserOf(provider, { issuer: `${provider.issuer}/` }));
+    expect(await status()).toBe(200);
+    const end = async () => {
+      await endedBy(await provider.logoutToken({ sid: "s-10" }), own);
+      return status();
+    };
+    // `iat` counts whole seconds.
+    await expect.poll(end, { timeout: 5_000 }).toBe(401);
+    await reload({});
+    expect(await status()).toBe(401);
   });
 
   it.each([

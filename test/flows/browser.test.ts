@@ -256,10 +256,13 @@ it("another site cannot have a browser drop the session: its form comes without 
   }
 });
 
-it("signing in never leads to an endpoint of Sallyport's own", async () => {
-  const { headers } = await signIn({ ...ALICE, to: "/_sallyport/logout" });
-  expect(headers.location).toBe("/");
-});
+it.each(["/_sallyport/logout", "/%5Fsallyport/logout", "/x/%2e%2e/%5fSALLYPORT/login/x?to=/y"])(
+  "signing in never leads to an endpoint of Sallyport's own: %s",
+  async (to) => {
+    const { headers } = await signIn({ ...ALICE, to });
+    expect(headers.location).toBe("/");
+  },
+);
 
 it.each(["\u00a0__Host-sallyport", "\u0085__Host-sallyport", "__Host-sallyport\u00a0"])(
   "takes no cookie of another name for the session, which any host of the domain may set: %j",

@@ -2,6 +2,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
 import * as client from "openid-client";
 import { Provider } from "oidc-provider";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -190,6 +191,32 @@ describe.skipIf(reason !== undefined)(`three replicas and Redis ${reason ?? ""}`
     expect(await sentToAll(proof)).toEqual([401, 401, 401]);
     await redis.start();
     await until(async () => (await sentToAll(headers())).join() === "200,401,401", 20_000);
+  }, 60_000);
+
+  test("take the places of neither logins nor sign-outs while they wait for the server", async () => {
+    const [gate = replicas.front] = replicas.gates;
+    const key = await clientKey();
+    const login = proofBy(key, { htu: `http://${HOST}/api/authenticate`, htm: "POST" });
+    const bound = await askLogin(gate, ALICE, { host: HOST, dpop: login });
+    const token = String(fieldsOf(bound)["token"]);
+    const logIn = () => askLogin(gate, ALICE);
+    const logins = await Promise.all(Array.from({ length: 8 }, logIn));
+    redis.signal("SIGSTOP");
+    const waiting = Array.from({ length: 900 }, () => {
+      const proof = proofBy(key, { htu: `http://${HOST}/orders`, token });
+      return ask(gate, "/orders", { headers: { host: HOST, ...withProof(token, proof) } });
+    });
+    const all = Promise.allSettled(waiting);
+    await pause(1_000);
+    const answers = await Promise.all([
+      ...logins.map((each) =>
+        ask(gate, "/api/logout", { method: "POST", token: String(fieldsOf(each)["token"]) }),
+      ),
+      ...Array.from({ length: 8 }, logIn),
+    ]);
+    redis.signal("SIGCONT");
+    await all;
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   }, 60_000);
 });
 

@@ -70,6 +70,23 @@ test("a logout token may be signed with a new key, for which the keys are fetche
   status = 500;
   await expect(ended(next)).rejects.toMatchObject({ code: "provider_unavailable" });
   expect(failures).toEqual(["status 500"]);
+  // Strangers can make up logout tokens, and must not have a provider in trouble asked for each.
+  await expect(ended(next)).rejects.toMatchObject({ code: "provider_unavailable" });
+  expect(fetches).toBe(4);
+  time += 1_000;
+  status = 200;
+  expect(await ended(next)).toMatchObject({ sid: "s-1" });
+});
+
+test("what a provider sends instead of JSON is not quoted", async () => {
+  const { scripted, client, failures } = await opened();
+  scripted.script.answer = (_path, response) => {
+    response.writeHead(200, { "content-type": "application/json" }).end('{"issuer": pass-word}');
+    return true;
+  };
+  const begun = client.begin("https://app.example.com/back", "0");
+  await expect(begun).rejects.toMatchObject({ code: "provider_unavailable" });
+  expect(failures).toEqual(["discovery failed: it sends no valid JSON"]);
 });
 
 test.each(ASYMMETRIC_ALGORITHMS)("a key for %s identifies us to a provider", async (algorithm) => {

@@ -342,7 +342,9 @@ function neededClaims({ routes, identity, tokens, log, browser }: Configuration)
   const required = routes.map(({ require = {} }) => compileRequirements(require).needs);
   const names = [
     ...required.flatMap((needed) => needed.names),
-    ...(browser?.providers.length ? [...REVOKING_CLAIMS, "idp"] : []),
+    // Even without a provider: one that is removed must not take the ends of its sessions with it.
+    ...REVOKING_CLAIMS,
+    ...(browser?.providers.length ? ["idp"] : []),
     ...Object.values(identity.claims),
     ...Object.values(log.fields).flatMap((written) => {
       const source = fieldSource(written);

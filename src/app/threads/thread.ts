@@ -12,6 +12,7 @@ import type {
 } from "../../core/shared-parts.ts";
 import { systemClock, timeOfAllThreads } from "../../lib/clock.ts";
 import { createResponseIds } from "../../lib/http/response-ids.ts";
+import { KeyedSemaphore, QueueFullError } from "../../lib/async/keyed-semaphore.ts";
 import { type SharedCounts, ThreadCounts } from "../../lib/async/shared-counts.ts";
 import { expose, NoReplyError, RpcClient } from "../../core/thread-rpc.ts";
 import { attachInFlight } from "../../policy/concurrency/concurrency-limiter.ts";
@@ -136,6 +137,8 @@ export type ThreadApi = ReturnType<typeof threadApi>;
 const LOGIN_MS = 300_000;
 /** Maximum number of logins on their way to and from the main thread, in addition to those that may wait there. */
 const POSTED_LOGINS = 256;
+/** The same for sign-ins at one provider, which all wait if it hangs. */
+const POSTED_SIGN_INS = 256;
 
 /**
  * Returns the maximum number of logins of this thread that may wait in the main thread: in its two groups of queues per
@@ -145,28 +148,33 @@ function maxLogins({ login }: Configuration): number {
   return login.hashing.concurrency + 3 * login.hashing.queue + POSTED_LOGINS;
 }
 
-/** Returns a service that runs logins in the main thread, which has the throttle and the hashing threads. */
-function remoteLogins(main: RpcClient<MainApi>): LoginService {
-  return {
-    logIn: (...attempt) =>
-      main.call("logIn", ...attempt).catch((error: unknown) => {
-        if (!(error instanceof NoReplyError)) throw error;
-        throw new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
-      }),
-  };
+/** Returns a function that rejects with `refusal` if too many calls of a kind wait already, or if one gets no reply. */
+function boundedCalls(most: () => number, refusal: GateError) {
+  const waiting = new KeyedSemaphore(0);
+  return <Answer>(kind: string, call: () => Promise<Answer>): Promise<Answer> =>
+    waiting.run({ key: kind, group: "" }, most, call).catch((error: unknown) => {
+      if (!(error instanceof NoReplyError || error instanceof QueueFullError)) throw error;
+      throw refusal;
+    });
+}
+
+/** Returns a service that runs logins in the main thread, which has the throttle and the hashing threads. @param most that may wait there. */
+function remoteLogins(main: RpcClient<MainApi>, most: () => number): LoginService {
+  const refusal = new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
+  const bounded = boundedCalls(most, refusal);
+  return { logIn: (...attempt) => bounded("logIn", () => main.call("logIn", ...attempt)) };
 }
 
 /** Returns a service that signs people in through the main thread, which asks the providers. */
 function remoteSignIns(main: RpcClient<MainApi>): SignIns {
-  const unavailable = (error: unknown): never => {
-    if (!(error instanceof NoReplyError)) throw error;
-    throw new GateError("provider_unavailable", { retryAfter: 1 });
-  };
+  const refusal = new GateError("provider_unavailable", { retryAfter: 1 });
+  const bounded = boundedCalls(() => POSTED_SIGN_INS, refusal);
   return {
-    beginSignIn: (...begun) => main.call("beginSignIn", ...begun).catch(unavailable),
-    finishSignIn: (...returned) => main.call("finishSignIn", ...returned).catch(unavailable),
-    signOutUrl: (...left) => main.call("signOutUrl", ...left).catch(() => undefined),
-    endSessions: (...ended) => main.call("endSessions", ...ended).catch(unavailable),
+    beginSignIn: (name, begun) => bounded(name, () => main.call("beginSignIn", name, begun)),
+    finishSignIn: (name, back) => bounded(name, () => main.call("finishSignIn", name, back)),
+    signOutUrl: (name, returnTo) =>
+      bounded(name, () => main.call("signOutUrl", name, returnTo)).catch(() => undefined),
+    endSessions: (name, token) => bounded(name, () => main.call("endSessions", name, token)),
   };
 }
 
@@ -239,8 +247,8 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
   const revocations = new RevocationList();
   for (const news of data.revoked) revocations.take(news);
   startForgetting(revocations, clock);
-  const limits = { timeoutMs: LOGIN_MS, maxPending: () => maxLogins(configuration) };
-  const main = new RpcClient<MainApi>(port, limits);
+  // Logins and sign-ins have limits of their own: what waits long must not keep revocations out.
+  const main = new RpcClient<MainApi>(port, { timeoutMs: LOGIN_MS, maxPending: () => Infinity });
   const backlog = new LogBacklog(data.backlog, index, MAX_WAITING);
   const sink = postedSink((lines, bytes) => main.notify("log", lines, bytes), backlog);
   const observation = createObservation(configuration, sink, { version, process: false });
@@ -262,7 +270,7 @@ async function runThread(data: ThreadData, port: MessagePort): Promise<void> {
     buffered,
     port: data.port,
     usage: { memory: data.usage, row: index },
-    logins: remoteLogins(main),
+    logins: remoteLogins(main, () => maxLogins(configuration)),
     signIns: remoteSignIns(main),
     revocations,
     ...settlingThrough(main, configuration),

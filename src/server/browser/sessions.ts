@@ -3,7 +3,7 @@ import { errorRow, GateError } from "../../core/request/errors.ts";
 import type { GateRequest } from "../../core/request/gate-request.ts";
 import type { IncomingRequest } from "../../core/request/http-message.ts";
 import { withoutFields } from "../../lib/http/header-values.ts";
-import { isOwnPath } from "../../lib/http/path/canonical-path.ts";
+import { canonicalPath, isOwnPath } from "../../lib/http/path/canonical-path.ts";
 import { TokenPlaces } from "../../core/request/token-place.ts";
 import {
   type AuthenticateOptions,
@@ -265,7 +265,9 @@ export class Sessions {
   /** Returns a path of this host that is none of ours; `/` for anything else. */
   #destination(to: string | null): string {
     const path = localPath(to);
-    return isOwnPath(this.#options.ownPath, path.split("?", 1)[0] ?? "") ? "/" : path;
+    const [asked = ""] = path.split("?", 1);
+    const matchPath = canonicalPath(asked)?.matchPath ?? asked;
+    return isOwnPath(this.#options.ownPath, matchPath) ? "/" : path;
   }
 
   #signInPage(to: string, notice: string | undefined): PageContent {

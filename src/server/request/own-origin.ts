@@ -68,11 +68,16 @@ function names(origin: string, request: GateRequest): boolean {
   return URL.canParse(own) && new URL(own).host === host;
 }
 
-/** Returns the origin at which a browser has this host open; undefined if the request names none. */
+/** A name (RFC 1035 §2.3.4) with its final dot, and a port. */
+const LONGEST_AUTHORITY = 260;
+
+/** Returns the origin at which a browser has this host open; undefined if the request names none, or what cannot be one. */
 export function originOf(request: GateRequest): string | undefined {
+  const { authority } = request;
   const scheme = ownSchemes(request).length === 1 ? ownSchemes(request)[0] : "https:";
-  const origin = `${scheme}//${request.authority}`;
-  return request.authority !== "" && URL.canParse(origin) ? new URL(origin).origin : undefined;
+  const origin = `${scheme}//${authority}`;
+  const isName = authority !== "" && authority.length <= LONGEST_AUTHORITY;
+  return isName && URL.canParse(origin) ? new URL(origin).origin : undefined;
 }
 
 const ONLY_TLS: readonly string[] = ["https:"];

@@ -71,7 +71,7 @@ const WAIT_MS = 5_000;
 const LONGEST_LOCATION = 8_192;
 /** How long the discovery document is used, in milliseconds. */
 const DISCOVERED_MS = 3_600_000;
-/** How long a provider rests after a failed discovery, in milliseconds. */
+/** How long a provider rests after a failed discovery, or a failed fetch of its keys, in milliseconds. */
 const REST_MS = 1_000;
 /** How long the keys of logout tokens are used, and then those among which one is unknown, in milliseconds. */
 const KEY_LIVES_MS = [600_000, 30_000];
@@ -235,7 +235,8 @@ export class OpenIdProvider {
     const { jwks_uri: url = "" } = client.serverMetadata();
     for (const lifeMs of KEY_LIVES_MS) {
       const isOld = this.#clock.monotonic() >= this.#keysFetchedAt + lifeMs;
-      if (isOld) await this.#keyFetches.run(url, () => this.#fetchKeys(url));
+      const fetch = () => this.#unlessResting(() => this.#fetchKeys(url));
+      if (isOld) await this.#keyFetches.run(url, fetch);
       const key = selectKey(this.#keys, kid, algorithm);
       if (typeof key !== "string") return key;
     }
@@ -248,6 +249,16 @@ export class OpenIdProvider {
     if (response.status !== 200) throw new RemoteError(`status ${response.status}`);
     this.#keys = readJwkSet(await response.text(), ASYMMETRIC_ALGORITHMS).keys;
     this.#keysFetchedAt = this.#clock.monotonic();
+  }
+
+  /** Fetches something, unless a fetch has just failed: strangers begin sign-ins, and make up logout tokens. */
+  async #unlessResting<Result>(fetch: () => Promise<Result>): Promise<Result> {
+    const { until, error } = this.#failed ?? { until: -Infinity };
+    if (this.#clock.monotonic() < until) throw error;
+    return fetch().catch((cause: unknown) => {
+      this.#failed = { until: this.#clock.monotonic() + REST_MS, error: cause };
+      throw cause;
+    });
   }
 
   /** Asks the provider, and reports its failures. */
@@ -267,12 +278,10 @@ export class OpenIdProvider {
   }
 
   async #discover(): Promise<Client> {
-    const now = this.#clock.monotonic();
     const known = this.#discovered;
-    if (known !== undefined && now < known.until) return known.client;
+    if (known !== undefined && this.#clock.monotonic() < known.until) return known.client;
     try {
-      if (this.#failed !== undefined && now < this.#failed.until) throw this.#failed.error;
-      return await this.#discoveries.run("", () => this.#discoverNow());
+      return await this.#discoveries.run("", () => this.#unlessResting(() => this.#discoverNow()));
     } catch (error) {
       if (known === undefined) throw error;
       return known.client;
@@ -297,9 +306,7 @@ export class OpenIdProvider {
       const other = systemCode(cause) === "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED";
       const slash = otherSlash(cause instanceof Error && issuerNamedIn(cause), issuer);
       const why = other ? `the document names another issuer${slash}` : failureIn(cause);
-      const error = new RemoteError(`discovery failed: ${why}`, cause);
-      this.#failed = { until: this.#clock.monotonic() + REST_MS, error };
-      throw error;
+      throw new RemoteError(`discovery failed: ${why}`, cause);
     }
   }
 
@@ -410,6 +417,8 @@ function refusalIn(error: unknown): GateError | undefined {
 function failureIn(error: unknown): string {
   for (let cause = error; cause instanceof Error; { cause } = cause) {
     if (cause instanceof RemoteError) return cause.message;
+    // Its message quotes the text.
+    if (cause instanceof SyntaxError) return "it sends no valid JSON";
     if ("error" in cause && typeof cause.error === "string" && /^\w{1,40}$/.test(cause.error)) {
       return `it says ${cause.error}`;
     }

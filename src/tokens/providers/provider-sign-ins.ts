@@ -160,8 +160,9 @@ export class ProviderSignIns implements SignIns {
       return { token, to: pending.to };
     } catch (error) {
       if (!(error instanceof GateError) || isUnavailable(error)) throw error;
-      counted(false);
       const { reason, cause } = error;
+      // What a stranger makes up must not pass for an answer of the provider, which may be away.
+      if (reason !== "sign_in_state") counted(false);
       const why = cause === undefined ? {} : { error: codeOrMessage(cause) };
       log.info("a person could not sign in", { provider: name, reason, ...why });
       throw error;
@@ -253,9 +254,9 @@ export class ProviderSignIns implements SignIns {
   }
 }
 
-/** What our tokens call a session (`sid`) or an account (`sub`) of a provider: no two providers can name the same. */
+/** What our tokens call a session (`sid`) or an account (`sub`) of a provider: no two can name the same, whatever the slash at their end. */
 function digestOf(issuer: string, claim: "sid" | "sub", name: string): string {
-  const named = JSON.stringify([issuer, claim, name]);
+  const named = JSON.stringify([new URL(issuer).href, claim, name]);
   return createHash("sha256").update(named).digest("base64url").slice(0, 22);
 }
 

@@ -52,7 +52,7 @@ export function readClaims(
     tokenId,
     issuedAt: iat,
     scopes: needed.scopes ? scopesOf(payload) : undefined,
-    claims: needed.names.length === 0 ? undefined : keptClaims(payload, needed.names),
+    claims: keptClaims(payload, needed.names),
     bound,
   };
 }
@@ -106,16 +106,17 @@ export function isFor(aud: unknown, audience: string): boolean {
   return aud === audience || (isTexts(aud) && aud.includes(audience));
 }
 
+/** Returns the claims of these names; undefined if there are none, since a map takes memory for each cached token. */
 function keptClaims(
   payload: Readonly<Record<string, unknown>>,
   names: readonly string[],
-): ReadonlyMap<string, ClaimValue> {
+): ReadonlyMap<string, ClaimValue> | undefined {
   const kept = new Map<string, ClaimValue>();
   for (const name of names) {
     const value = keptValue(claimAt(payload, name));
     if (value !== undefined) kept.set(name, value);
   }
-  return kept;
+  return kept.size === 0 ? undefined : kept;
 }
 
 /** A NumericDate (RFC 7519 §2). `1e400` is valid JSON, but parses as Infinity and would never expire. */

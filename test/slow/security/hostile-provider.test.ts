@@ -5,7 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Answer, ask } from "../../support/ask.ts";
 import { type EchoBackend, startEchoBackend } from "../../support/echo-backend.ts";
 import { signingPair, signToken } from "../../support/foreign-keys.ts";
-import { type Sallyport, startSallyport } from "../../support/sallyport.ts";
+import { connectHttp2 } from "../../support/http2-client.ts";
+import { ALICE, type Sallyport, startSallyport } from "../../support/sallyport.ts";
 import {
   CLIENT_ID,
   type ScriptedProvider,
@@ -403,6 +404,34 @@ it("one client with many sign-ins at a slow provider takes nobody else's place",
   const ended = await ask(gate, `${LOGIN}/company/backchannel`, { method: "POST", headers, body });
   expect(ended.status).toBe(200);
   for (const each of await Promise.all(held)) expect(each.status).toBe(503);
+}, 30_000);
+
+it("a provider that hangs takes the places of neither logins nor sign-outs in any thread", async () => {
+  await using silent = await startScriptedProvider({ sub: "ann" });
+  silent.script.answer = () => true;
+  const browser = { providers: [{ name: "silent", issuer: silent.issuer, clientId: CLIENT_ID }] };
+  const config = { browser, server: { workers: 2, http2: true } };
+  await using own = await startSallyport({ target: backend.url, config });
+  const form = { "content-type": "application/x-www-form-urlencoded" };
+  const headers = { ...form, "sec-fetch-site": "same-origin" };
+  const body = new URLSearchParams(ALICE).toString();
+  const logIn = () => ask(own, LOGIN, { method: "POST", headers, body });
+  const sessions = await Promise.all(Array.from({ length: 8 }, logIn));
+  const clients = await Promise.all(Array.from({ length: 12 }, () => connectHttp2(own)));
+  const held = Promise.allSettled(
+    clients.flatMap((client) =>
+      Array.from({ length: 100 }, () => client.ask({ ":path": `${LOGIN}/silent` })),
+    ),
+  );
+  await expect.poll(() => silent.asked()).toBeGreaterThan(0);
+  const out = sessions.map((each) => {
+    const session = { ...headers, cookie: cookieIn(each) };
+    return ask(own, "/_sallyport/logout", { method: "POST", headers: session, body: "" });
+  });
+  const answers = await Promise.all([...out, ...Array.from({ length: 8 }, logIn)]);
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 303));
+  for (const each of await held) expect(each).toMatchObject({ value: { status: 503 } });
+  for (const client of clients) await client[Symbol.asyncDispose]();
 }, 30_000);
 
 it("the logout token of one provider ends no session of another", async () => {
