@@ -67,7 +67,6 @@ const DOORS: Record<string, readonly string[]> = {
   ldapts: ["credentials/"],
   pg: ["lib/postgres/postgres-pool.ts"],
   "pg-protocol": ["lib/postgres/postgres-pool.ts"],
-  ioredis: ["shared/"],
   selfsigned: ["server/tls/development-certificate.ts"],
   // The tools beside the product. `run` loads a command when it is called, and no tool otherwise.
   "@sallyport": ["cli/run.ts"],

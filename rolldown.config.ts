@@ -34,9 +34,6 @@ export default defineConfig({
       "follow-redirects/index.js",
       // pg: its other half, in C.
       "pg/lib/native/index.js",
-      // ioredis: a kind of string that we do not ask for. A class that extends String makes V8 slower with every string:
-      // a small request took 14 % more CPU.
-      "ioredis/built/resp/verbatim-string.js",
     ]),
     licences("THIRD-PARTY-LICENSES.txt"),
     moduleType(),

@@ -4,7 +4,7 @@ import type { Revocation } from "../core/revocation.ts";
 import type { AttemptEnd, SharedOperation } from "../core/shared-parts.ts";
 import type { Clock } from "../lib/clock.ts";
 import { KEPT_EVENTS } from "./outbox.ts";
-import { DEADLINE_MS, script, type StateConnection, StateUnavailable } from "./state-connection.ts";
+import { DEADLINE_MS, notUnderstood, script, type StateConnection } from "./state-connection.ts";
 import { readEvent, type StateKeys, writeRevocation } from "./wire.ts";
 
 /** Revocations or events per response. */
@@ -72,10 +72,6 @@ export function textsOf(value: unknown): readonly string[] {
   });
 }
 
-function notUnderstood(): StateUnavailable {
-  return new StateUnavailable("an answer that is not understood");
-}
-
 /** Returns all current revocations of this replica. An emptied server must get them again. */
 export type KnownRevocations = () => readonly Revocation[];
 
@@ -120,7 +116,7 @@ return { string.format('%.0f', now), redis.call('XRANGE', KEYS[1], '(' .. ARGV[1
 /** How long the server waits for events before it answers that there are none, in milliseconds. */
 const BLOCK_MS = 2_000;
 /**
- * The pause after each response with events, in milliseconds: a replica reads at most 10 times a second, however many
+ * The pause after each response, in milliseconds: a replica reads at most 10 times a second, however many
  * events there are. With 20 ms, a thousand replicas of a million users would need more than the one core that the
  * server uses (docs/scale.md).
  */
@@ -158,7 +154,9 @@ export class StateFeed {
         commands.run(EVENTS_AFTER, [keys.events], [this.#after, String(PAGE)]),
       );
       const [now, entries] = listOf(answer);
-      this.#deliver(entries, Number(now));
+      const nowMs = Number(now);
+      if (!Number.isFinite(nowMs)) throw notUnderstood();
+      this.#deliver(entries, nowMs);
       if (listOf(entries).length < PAGE) return;
     }
   }
@@ -178,8 +176,8 @@ export class StateFeed {
       );
       if (answer !== null) {
         for (const stream of listOf(answer)) this.#deliver(listOf(stream)[1], undefined);
-        await sleep(REST_MS, undefined, { ref: false });
       }
+      await sleep(REST_MS, undefined, { ref: false });
       if (clock.monotonic() - greetedAt < GREET_MS) continue;
       greetedAt = clock.monotonic();
       await this.#greet(commands, false);

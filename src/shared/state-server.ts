@@ -1,5 +1,5 @@
 import { listOf } from "./state-feed.ts";
-import { StateConnection, StateUnavailable } from "./state-connection.ts";
+import { notUnderstood, StateConnection, StateUnavailable } from "./state-connection.ts";
 
 /** The maximum number of nodes to ask: the nodes of a cluster redirect to each other while it changes. */
 const MOST_HOPS = 3;
@@ -81,7 +81,7 @@ function unbracketed(address: string): string {
 }
 
 function understood(address: Address | undefined): Address {
-  if (address === undefined) throw new StateUnavailable("an answer that is not understood");
+  if (address === undefined) throw notUnderstood();
   return address;
 }
 

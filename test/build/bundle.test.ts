@@ -98,7 +98,7 @@ it("loads the library of a user store or of shared state only if it is configure
   const found = new Set(
     [...all.join("\n").matchAll(new RegExp(LAZY, "gm"))].map(([, name]) => name),
   );
-  expect(found).toEqual(new Set(["ioredis", "ldapts", "openid-client", "pg"]));
+  expect(found).toEqual(new Set(["ldapts", "openid-client", "pg"]));
 });
 
 it("has no class that extends String: once V8 has loaded one, each request takes 14 % more CPU", async () => {
@@ -164,7 +164,7 @@ it("does not load Node's fetch and WebSocket, which take 16 MB", async () => {
 });
 
 /** Matches parts of the bundle that come from one of these libraries. */
-const LAZY = /^\/\/ node_modules\/(ioredis|ldapts|openid-client|pg)\//m;
+const LAZY = /^\/\/ node_modules\/(ldapts|openid-client|pg)\//m;
 
 /** Returns which of these libraries a process has loaded after logins of alice and of a user missing in all files. */
 async function loadedBy(config: ConfigParts, strangerLogsIn = true): Promise<string[]> {

@@ -10,6 +10,7 @@ import {
   foundEntry,
   ldapResult as result,
   messageId as id,
+  readRequest,
 } from "../support/ldap-messages.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { recordedLog } from "../support/recorded-log.ts";
@@ -96,7 +97,10 @@ const ANSWERS: Record<string, Buffer | ((socket: Socket) => void)> = {
 };
 
 /** Starts a directory that answers each message with `answer`. */
-async function openHostile(answer: (message: Buffer, socket: Socket) => void) {
+async function openHostile(
+  answer: (message: Buffer, socket: Socket) => void,
+  { startTls = false } = {},
+) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
@@ -113,7 +117,7 @@ async function openHostile(answer: (message: Buffer, socket: Socket) => void) {
   onTestFinished(() => verifier.close());
   const store = await openUserStore(
     {
-      ...{ kind: "ldap", url: `ldap://127.0.0.1:${listeningPort(server)}`, startTls: false },
+      ...{ kind: "ldap", url: `ldap://127.0.0.1:${listeningPort(server)}`, startTls },
       search: { base: "dc=example", filter: "(uid={username})" },
       ...{ connections: 2, timeout: 200 },
     },
@@ -156,4 +160,28 @@ test("accepts a valid answer of the same form", async () => {
     verdict = await store.verify("alice", "apple", STRANGER);
   }
   expect(verdict).toEqual({ result: "found", user });
+});
+
+test.each([
+  ["nothing", ber(0x61)],
+  ["a result code without a byte", ber(0x61, ber(0x0a), text(0x04, ""), text(0x04, ""))],
+  ["a result code beyond its end", Buffer.from([0x61, 0x02, 0x0a, 0x01])],
+])("a bind that is answered by %s logs nobody in", async (_what, answer) => {
+  const { store } = await openHostile((message, socket) => {
+    const { id: of, operation } = readRequest(message);
+    socket.write(operation === 0x60 ? ber(0x30, id(of), answer) : foundEntry(of, "alice"));
+  });
+  expect(await store.verify("alice", "apple", STRANGER)).toEqual({ result: "unavailable" });
+});
+
+test("what a directory says when it refuses StartTLS is not logged", async () => {
+  const said = text(0x04, "\u001b[31mof-the-directory".repeat(10_000));
+  const refusal = ber(0x78, ber(0x0a, Buffer.from([52])), text(0x04, ""), said);
+  const { store, log } = await openHostile(
+    (message, socket) => socket.write(ber(0x30, id(readRequest(message).id), refusal)),
+    { startTls: true },
+  );
+  expect(await store.verify("alice", "apple", STRANGER)).toEqual({ result: "unavailable" });
+  expect(JSON.stringify(log.lines)).toContain("(52)");
+  expect(JSON.stringify(log.lines)).not.toContain("of-the-directory");
 });

@@ -6,6 +6,7 @@ import { openUserStore } from "../../src/credentials/stores/store-kinds.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { recordedLog } from "../support/recorded-log.ts";
+import { until } from "../support/until.ts";
 import { cheapHash, contentOf, STRANGER } from "./fixture.ts";
 
 /** Encodes a protocol message: a letter, the length of the rest, the content. */
@@ -27,13 +28,21 @@ const READY = message("Z", "I");
 const BEGUN = Buffer.concat([message("C", "BEGIN\0"), message("C", "SET\0"), message("Z", "T")]);
 const COMMITTED = Buffer.concat([message("C", "COMMIT\0"), READY]);
 const LET_IN = Buffer.concat([authentication(0), READY]);
-const DESCRIPTION = message(
-  ...(["T", short(1), "password_hash\0", number(0), short(0), number(25)] as const),
-  ...([short(-1), number(-1), short(0)] as const),
-);
-const row = (value: string): Buffer =>
-  message("D", short(1), number(Buffer.byteLength(value)), value);
-const OPENED = Buffer.concat([message("1"), message("2"), DESCRIPTION]);
+const TEXT = 25;
+const column = (name: string, type: number): Buffer =>
+  Buffer.concat([
+    ...[Buffer.from(`${name}\0`), number(0), short(0), number(type)],
+    ...[short(-1), number(-1), short(0)],
+  ]);
+const described = (...columns: readonly Buffer[]): Buffer =>
+  Buffer.concat([message("1"), message("2"), message("T", short(columns.length), ...columns)]);
+const row = (...values: readonly string[]): Buffer =>
+  message(
+    "D",
+    short(values.length),
+    ...values.flatMap((value) => [number(Buffer.byteLength(value)), value]),
+  );
+const OPENED = described(column("password_hash", TEXT));
 const DONE = Buffer.concat([message("C", "SELECT 1\0"), READY]);
 
 function endless(piece: Buffer) {
@@ -49,10 +58,25 @@ function endless(piece: Buffer) {
   };
 }
 
+/** A row in which the column `disabled` has a type of its own. */
+const typed = (type: number, value: string): Buffer =>
+  Buffer.concat([
+    described(column("password_hash", TEXT), column("disabled", type)),
+    row("x", value),
+    DONE,
+  ]);
+const REFUSED = message("E", "SFATAL\0", "VFATAL\0", "C28P01\0", "Mof-the-test apple\0", "\0");
+
 type Answer = Buffer | ((socket: Socket) => void);
 
-/** What a server sends on connect, and instead of the response to the query. */
-const SERVERS: Record<string, { readonly greeting: Answer; readonly answer?: Answer }> = {
+interface Script {
+  readonly greeting: Answer;
+  readonly begun?: Answer;
+  readonly answer?: Answer;
+}
+
+/** What a server sends on connect, to the beginning of a transaction, and instead of the response to the query. */
+const SERVERS: Record<string, Script> = {
   "a message of 2 GB": { greeting: Buffer.concat([Buffer.from("R"), number(2 ** 31 - 1)]) },
   "a message that goes on and on": { greeting: endless(Buffer.alloc(1_024, "R")) },
   "a negative length": { greeting: Buffer.concat([Buffer.from("R"), number(-5)]) },
@@ -118,15 +142,24 @@ const SERVERS: Record<string, { readonly greeting: Answer; readonly answer?: Ans
     greeting: LET_IN,
     answer: Buffer.concat([OPENED, row("x"), row("y"), row("z"), DONE]),
   },
+  "a time of 100,000 digits": { greeting: LET_IN, answer: typed(1114, "1".repeat(100_000)) },
+  "bytes with half an escape": { greeting: LET_IN, answer: typed(17, "\\1") },
+  "an error, and then lets it in": { greeting: Buffer.concat([REFUSED, LET_IN]) },
+  "a fatal error when a transaction begins": {
+    greeting: LET_IN,
+    begun: Buffer.concat([REFUSED, READY]),
+  },
+  "a fatal error to the query": { greeting: LET_IN, answer: Buffer.concat([REFUSED, READY]) },
   "a wish to copy": { greeting: LET_IN, answer: message("G", "\0", short(0)) },
 };
 
-async function openHostile(greeting: Answer, answer: Answer = Buffer.alloc(0)) {
+/** Starts a server that closes no connection. */
+async function openHostile({ greeting, begun = BEGUN, answer = Buffer.alloc(0) }: Script) {
   const sockets = new Set<Socket>();
   const heard: Buffer[] = [];
   const say = (socket: Socket, what: Answer): void =>
     void (typeof what === "function" ? what(socket) : socket.write(what));
-  const server = createServer((socket) => {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
     let said = 0;
     sockets.add(socket);
     socket.on("error", () => socket.destroy());
@@ -134,7 +167,7 @@ async function openHostile(greeting: Answer, answer: Answer = Buffer.alloc(0)) {
       heard.push(data);
       said += 1;
       if (said === 1) say(socket, greeting);
-      else if (data.includes("BEGIN")) socket.write(BEGUN);
+      else if (data.includes("BEGIN")) say(socket, begun);
       else if (data.includes("COMMIT")) socket.write(COMMITTED);
       else if (data.includes("SELECT")) say(socket, answer);
     });
@@ -159,8 +192,9 @@ async function openHostile(greeting: Answer, answer: Answer = Buffer.alloc(0)) {
 
 test.each(Object.entries(SERVERS))(
   "%s makes the store unavailable in time, and nothing else",
-  async (_, { greeting, answer }) => {
-    const { store, log } = await openHostile(greeting, answer);
+  async (_, script) => {
+    const { greeting } = script;
+    const { store, log, sockets } = await openHostile(script);
     const before = process.memoryUsage().rss;
     const began = performance.now();
     const attempts = [1, 2].map(() => store.verify("alice", "apple", STRANGER));
@@ -171,11 +205,19 @@ test.each(Object.entries(SERVERS))(
     expect(process.memoryUsage().rss - before).toBeLessThan(150 * 1024 ** 2);
     if (greeting !== LET_IN) expect(await store.examine?.(300)).toEqual(expect.any(String));
     expect(JSON.stringify(log.lines)).not.toMatch(/apple|of-the-test/);
+    await store.close();
+    await until(() => areClosed(sockets));
   },
 );
 
+/** Reports whether the store has closed its end of all connections. Only then does writing to them fail. */
+function areClosed(sockets: ReadonlySet<Socket>): boolean {
+  for (const socket of sockets) if (!socket.destroyed) socket.write(message("N", "\0"));
+  return [...sockets].every((socket) => socket.destroyed);
+}
+
 test("without TLS no server gets the password in clear text", async () => {
-  const { store, log, heard } = await openHostile(authentication(3));
+  const { store, log, heard } = await openHostile({ greeting: authentication(3) });
   expect(await store.verify("alice", "apple", STRANGER)).toEqual({ result: "unavailable" });
   expect(await store.examine?.(300)).toBe(
     "the server asks for the password in clear text: use TLS",
@@ -185,10 +227,10 @@ test("without TLS no server gets the password in clear text", async () => {
 });
 
 test("accepts a valid answer of the same form", async () => {
-  const { store } = await openHostile(
-    LET_IN,
-    Buffer.concat([OPENED, row(cheapHash("apple")), DONE]),
-  );
+  const { store } = await openHostile({
+    greeting: LET_IN,
+    answer: Buffer.concat([OPENED, row(cheapHash("apple")), DONE]),
+  });
   const user = { name: "alice", groups: [] };
   let verdict = await store.verify("alice", "apple", STRANGER);
   // On a busy machine, this may take longer than the store's timeout.

@@ -1,3 +1,4 @@
+import { scryptSync } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { readPasswordHash } from "../../src/credentials/hashing/password-hash.ts";
 import { unpadded } from "./fixture.ts";
@@ -51,6 +52,20 @@ test("a password over bcrypt's 72 bytes does not match, though bcrypt itself wou
   const hash = "$2b$08$Ro0CUfOqk6cXEKf3dyaM7OtjIlcAoMJZnB0IGsJdGViNNVMzEBmN6";
   expect(matches("a".repeat(72), hash)).toBe(true);
   expect(matches("a".repeat(73), hash)).toBe(false);
+});
+
+test("no password with a NUL matches, though bcrypt and the HMAC of scrypt take NULs at the end for nothing", () => {
+  const ofNothing = [
+    "$2a$08$HqWuK6/Ng6sg9gQzbLrgb.Tl.ZHfXLhvt/SgVyWhQqgqcZ7ZuUtye",
+    `$scrypt$ln=4,r=8,p=1$${SALT}$${unpadded(scryptSync("", Buffer.alloc(16, 1), 32, { N: 16, r: 8, p: 1 }))}`,
+  ];
+  for (const hash of ofNothing) {
+    expect(matches("", hash)).toBe(true);
+    expect(matches("\0", hash)).toBe(false);
+    expect(matches("\0\0", hash)).toBe(false);
+  }
+  const ofA = "$2a$08$cfcvVd2aQ8CMvoMpP2EBfeodLEkkFJ9umNEfPD18.hUF62qqlC/V.";
+  expect(matches("a\0a", ofA)).toBe(false);
 });
 
 describe("unsafe hashes are refused", () => {

@@ -144,7 +144,8 @@ const COST = "bcrypt: the cost must be 8 to 16";
 
 /**
  * bcrypt with the prefixes `$2a$`, `$2b$` and `$2y$`, which are equivalent here. bcrypt reads 72 bytes of a password
- * and ignores the rest. A longer password never matches, since bcrypt would accept it with any other ending.
+ * and ignores the rest. A longer password never matches, since bcrypt would accept it with any other ending; nor does one with
+ * a NUL, which bcrypt puts between repetitions of a password: `a\0a` would be `a`, and `\0` the empty password.
  */
 const bcrypt: HashKind = {
   claims: (text) => /^\$2[aby]\$/.test(text),
@@ -162,7 +163,7 @@ const bcrypt: HashKind = {
       matches(password) {
         // Compares the hash without the salt: bcryptjs rewrites the two unused bits at the end of a salt.
         const hash = Buffer.from(hashSync(password, salt).slice(SALT_LENGTH), "latin1");
-        return timingSafeEqual(hash, expected) && !truncates(password);
+        return timingSafeEqual(hash, expected) && !truncates(password) && !password.includes("\0");
       },
     };
   },
@@ -179,7 +180,10 @@ const MAX_WORK_BYTES = 4 * 1024 ** 3;
 const CURRENT_WORK = 2 ** 13 * 8 * 10;
 const CURRENT_LOG2N = 13;
 
-/** scrypt (RFC 7914) in the PHC format `$scrypt$ln=<log2 N>,r=<block>,p=<lanes>$<salt>$<hash>`, as passlib writes it. */
+/**
+ * scrypt (RFC 7914) in the PHC format `$scrypt$ln=<log2 N>,r=<block>,p=<lanes>$<salt>$<hash>`, as passlib writes it. A password
+ * with a NUL never matches: HMAC pads its key with NULs, so that `\0` would be the empty password.
+ */
 const scrypt: HashKind = {
   claims: (text) => text.startsWith("$scrypt$"),
 
@@ -210,7 +214,8 @@ const scrypt: HashKind = {
     return {
       ...(outdated && { outdated: `scrypt with ln=${log2N},r=${r},p=${p}` }),
       matches: (password) =>
-        timingSafeEqual(scryptSync(password, salt, hash.length, { N, r, p, maxmem }), hash),
+        timingSafeEqual(scryptSync(password, salt, hash.length, { N, r, p, maxmem }), hash) &&
+        !password.includes("\0"),
     };
   },
 };

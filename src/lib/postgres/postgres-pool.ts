@@ -71,8 +71,15 @@ async function guardedClients({ Client }: Pick<typeof pg, "Client">, maxBytes: n
   };
 }
 
-/** Closes a connection whose data is too large or unreadable. The library would throw in a listener. */
+/**
+ * Closes a connection whose data is too large or unreadable, where the library would throw in a listener. Closes it too when our end is
+ * closed or the server does not let us in, where the library waits for the server: one that does not close its end would keep a
+ * connection for each query.
+ */
 function guard(connection: ReadingConnection, takes: (bytes: number) => boolean): void {
+  const close = (): unknown => connection.stream.destroy();
+  connection.on("error", close).on("errorMessage", close);
+  connection.once("readyForQuery", () => connection.off("errorMessage", close));
   const attach = connection.attachListeners.bind(connection);
   connection.attachListeners = (stream) => {
     const before = new Set(stream.listeners("data"));
@@ -80,6 +87,7 @@ function guard(connection: ReadingConnection, takes: (bytes: number) => boolean)
     const [read] = stream.listeners("data").filter((each) => !before.has(each));
     if (read === undefined) throw new Error("the pg library does not read as expected");
     stream.removeListener("data", read);
+    stream.once("finish", close);
     stream.on("data", (chunk: Buffer) => {
       if (!takes(chunk.length)) {
         stream.destroy(new RemoteError("the answer is too large"));
@@ -124,6 +132,12 @@ type Row = Readonly<Record<string, unknown>>;
 
 /** How long a connection may be idle. */
 const IDLE_MS = 60_000;
+
+/**
+ * Types whose values stay text: `bytea`, `date`, `timestamp` and `timestamptz`, and arrays of them. The library reads `\1` as bytes for
+ * ever, and dates in the square of their length.
+ */
+const UNREAD_TYPES: ReadonlySet<number> = new Set([17, 1001, 1082, 1182, 1114, 1115, 1184, 1185]);
 
 /** Connections to PostgreSQL, opened on demand. */
 export class PostgresPool {
@@ -190,6 +204,10 @@ export class PostgresPool {
     const pool = new pg.Pool({
       ...configOf(this.#settings, this.#authorities()),
       Client: await guardedClients(pg, this.#settings.maxBytes),
+      types: {
+        getTypeParser: (type, format) =>
+          UNREAD_TYPES.has(type) ? String : pg.types.getTypeParser(type, format),
+      },
     });
     pool.on("connect", () => (this.#connections += 1));
     pool.on("remove", () => (this.#connections -= 1));

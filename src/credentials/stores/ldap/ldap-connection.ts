@@ -155,6 +155,7 @@ export class LdapConnection {
     timeout: number,
   ): Promise<LdapConnection> {
     const library = await import("ldapts");
+    requireResultCodes(library);
     const { protocol, hostname, port } = new URL(settings.url);
     const host = hostname.replace(/^\[|\]$/g, "");
     const tls: ConnectionOptions = {
@@ -202,7 +203,7 @@ export class LdapConnection {
       if (error instanceof ResultCodeError && REFUSALS.includes(error.code)) {
         throw new BindRefused(policy.value);
       }
-      throw this.#withoutMessage(error);
+      throw withoutMessage(this.#library, error);
     }
   }
 
@@ -220,7 +221,7 @@ export class LdapConnection {
       if (error instanceof this.#library.NoSuchObjectError) {
         throw new StoreUnavailable(`there is no ${base}, or it is hidden`, error);
       }
-      throw this.#withoutMessage(error);
+      throw withoutMessage(this.#library, error);
     }
   }
 
@@ -241,12 +242,26 @@ export class LdapConnection {
     this.#closed = true;
     this.#socket.destroy();
   }
+}
 
-  /** The directory's message may quote the request, so only its code is reported. */
-  #withoutMessage(error: unknown): unknown {
-    if (!(error instanceof this.#library.ResultCodeError)) return error;
-    return new StoreUnavailable(`the directory answered ${error.name} (${error.code})`, error);
-  }
+/** The directory's message may quote the request, so only its code is reported. */
+function withoutMessage({ ResultCodeError }: typeof Ldapts, error: unknown): unknown {
+  if (!(error instanceof ResultCodeError)) return error;
+  return new StoreUnavailable(`the directory answered ${error.name} (${error.code})`, error);
+}
+
+let required = false;
+
+/** Makes an answer without a result code unreadable. The library would take it for success, and any password for right. */
+function requireResultCodes({ BerReader }: typeof Ldapts): void {
+  if (required) return;
+  required = true;
+  const { readEnumeration } = BerReader.prototype;
+  BerReader.prototype.readEnumeration = function read(this: Ldapts.BerReader) {
+    const code = readEnumeration.call(this);
+    if (code === null || this.length === 0) throw new Error("an answer without a result code");
+    return code;
+  };
 }
 
 /** Asks for TLS (RFC 4511 §4.14.1). */
@@ -267,7 +282,9 @@ async function startTls(library: typeof Ldapts, socket: Socket, timeout: number)
   });
   const url = "ldap://directory";
   const client = new library.Client({ url, timeout, createConnection: () => socket });
-  await client.exop(START_TLS);
+  await client.exop(START_TLS).catch((error: unknown) => {
+    throw withoutMessage(library, error);
+  });
   socket.removeAllListeners("data");
   const reader = new library.BerReader(arrived);
   reader.readSequence();
