@@ -225,7 +225,8 @@ parameters off, or took what follows a \`//\` at the beginning for a host.
 avoids the token requirement, or if a route by \`headers\` is stricter than the one to the same upstream that counts without them. A backend
 may find the value where Sallyport does not: in one of several fields, in a list, in another case or spelling. If the route that Sallyport
 finds would then admit callers whom the other one refuses, the request gets 400 (\`ambiguous_header\`). Backends that also read \`1\` or \`yes\`
-as \`true\` need the same requirements on both routes. Trailers with these names do not reach the backend.
+as \`true\` need the same requirements on both routes. Trailers with these names do not reach the backend. Neither do
+headers that \`Connection\` names, so they do not count.
 
 ### Where tokens may be
 

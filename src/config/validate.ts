@@ -55,7 +55,7 @@ export function validate(
     ...(result.success ? [] : schemaProblems(result.error.issues, value)),
     ...(isJsonObject(value) ? ruleProblems(value, context.env) : []),
   ];
-  const problems = all.filter((problem) => !isMisspelt(problem, all));
+  const problems = withoutMisspelt(all);
   if (!result.success || problems.length > 0) return { configuration: undefined, problems };
   const ruleBreaks = SECTIONS.flatMap(({ rulesOfValid = [] }) =>
     rulesOfValid.flatMap((rule) => rule(result.data)),
@@ -162,8 +162,14 @@ function kindsOf(issue: {
 /** Converts the schema's issues to problems, with suggestions of similar keys. */
 function schemaProblems(issues: readonly Issue[], value: unknown): PathProblem[] {
   const plain = flattenIssues(issues);
+  // Where a mapping has unknown keys, they may be misspelt, and rules about combinations of keys are not reported.
+  const unknown = new Set(
+    plain
+      .filter(({ code }) => code === "unrecognized_keys")
+      .map(({ path }) => JSON.stringify(path)),
+  );
   return plain
-    .filter((issue) => issue.code !== "custom" || !hasUnknownKeys(issue.path, plain))
+    .filter(({ code, path }) => code !== "custom" || !unknown.has(JSON.stringify(path)))
     .flatMap((issue) => problemsOf(issue, value))
     .map((problem) => withUsualHint(problem, value));
 }
@@ -173,17 +179,6 @@ function withUsualHint(problem: PathProblem, value: unknown): PathProblem {
   const { path, message } = problem;
   const hint = usualMistake(`${pathName(path)} ${message}`, valueAt(value, path));
   return hint === undefined ? problem : { ...problem, hint };
-}
-
-/**
- * Whether a mapping has unknown keys. If so, they may be misspelt, and rules about combinations of keys are not
- * reported.
- */
-function hasUnknownKeys(path: Issue["path"], issues: readonly Issue[]): boolean {
-  const name = JSON.stringify(path);
-  return issues.some(
-    (issue) => issue.code === "unrecognized_keys" && JSON.stringify(issue.path) === name,
-  );
 }
 
 /** Flattens issues: an issue of a union becomes the issues of the alternative that was probably meant. */
@@ -245,14 +240,15 @@ function problemsOf(issue: Issue, value: unknown): PathProblem[] {
   }
 }
 
-/** Reports whether a misspelt key in the same mapping already explains a missing one. */
-function isMisspelt(problem: PathProblem, problems: readonly PathProblem[]): boolean {
-  if (!problem.message.startsWith("is missing")) return false;
-  const key = String(problem.path.at(-1));
-  return problems.some(
-    (other) =>
-      other.of === "key" &&
-      other.hint === `did you mean ${key}?` &&
-      JSON.stringify(other.path.slice(0, -1)) === JSON.stringify(problem.path.slice(0, -1)),
+/** Leaves out missing keys that a misspelt key in the same mapping already explains. */
+function withoutMisspelt(problems: readonly PathProblem[]): PathProblem[] {
+  const nameOf = (path: YamlPath, hint: string | undefined): string =>
+    JSON.stringify([path.slice(0, -1), hint]);
+  const misspelt = new Set(
+    problems.filter(({ of }) => of === "key").map(({ path, hint }) => nameOf(path, hint)),
   );
+  return problems.filter(({ path, message }) => {
+    const hint = `did you mean ${String(path.at(-1))}?`;
+    return !message.startsWith("is missing") || !misspelt.has(nameOf(path, hint));
+  });
 }

@@ -165,6 +165,13 @@ log:
     ]);
   });
 
+  test("has all of thousands reported in less than five seconds", async () => {
+    const began = performance.now();
+    const faults = await faultsOf(`routes:\n${"- { nme: a }\n".repeat(10_000)}`);
+    expect(faults.length).toBeGreaterThan(20_000);
+    expect(performance.now() - began).toBeLessThan(5_000);
+  });
+
   test("gets suggestions for names that resemble valid ones", async () => {
     const problems = await problemsOf(MANY);
     const hints = problems.map(({ hint }) => hint).filter((hint) => hint !== undefined);

@@ -69,6 +69,40 @@ describe("refused, with the position", () => {
   });
 });
 
+describe("64 KiB take less than two seconds", () => {
+  const repeated = (text: (at: number) => string): string => {
+    let all = "";
+    for (let at = 0; all.length < 65_536; at += 1) all += text(at);
+    return all;
+  };
+  const listOf = (mark: string): string =>
+    Array.from({ length: 900 }, (_, at) => `${mark}a${at}`).join(" , ");
+  test.each([
+    ["of aliases of one anchor", `a: &a 1\nb: [${repeated(() => "*a,")}]\n`],
+    ["of anchors, each with an alias", `b: [${repeated((at) => `&a${at} 1,*a${at},`)}]\n`],
+    ["of aliases to nowhere", `b: [${repeated(() => "*a,")}]\n`],
+    [
+      "with a list of aliases that has an anchor itself",
+      `a: [${listOf("&")}]\nb: &b [${listOf("*")}]\nc: *b\nd: [${repeated(() => "1,")}]\n`,
+    ],
+    ["of open quotes", repeated(() => `- "b\n\n- 'c\n\n`)],
+  ])("%s", (_what, text) => {
+    const began = performance.now();
+    parsePositionedYaml(text, "f.yaml");
+    expect(performance.now() - began).toBeLessThan(2_000);
+  });
+});
+
+test("thousands of aliases are allowed, also within what has an anchor", () => {
+  const listOf = (mark: string, length: number): string =>
+    Array.from({ length }, (_, at) => `${mark}a${at % 50}`).join(" , ");
+  const nested = `c: &c [${listOf("*", 50)}]\nd: *c\n`;
+  const text = `a: [${listOf("&", 50)}]\nb: [${listOf("*", 2_000)}]\n${nested}`;
+  const { value, problems } = parsePositionedYaml(text, "f.yaml");
+  expect(problems).toEqual([]);
+  expect(value).toMatchObject({ d: Array.from({ length: 50 }, () => null) });
+});
+
 test("the first of repeated keys counts, and __proto__ never does", () => {
   const { value } = parsePositionedYaml("a: 1\na: 2\n__proto__: { b: 1 }\n", "f.yaml");
   expect(value).toEqual({ a: 1 });

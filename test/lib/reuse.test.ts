@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { reuseOrCreate, reuseOrCreateAsync, reuseOrLease } from "../../src/lib/async/leased.ts";
+import {
+  type Leased,
+  type Reusable,
+  reuseOrCreate,
+  reuseOrCreateAsync,
+  reuseOrLease,
+} from "../../src/lib/async/leased.ts";
+import { heapInUse } from "../support/heap.ts";
 
 test("objects with the same inputs are reused, all others are created again", async () => {
   const first = reuseOrCreate(undefined, { key: ["a", 1] }, () => ({}));
@@ -32,4 +39,27 @@ test("a shared object is closed when its last user releases it", () => {
   second.value.release();
   third.value.release();
   expect(closed).toEqual(["first", "third"]);
+});
+
+test("an object keeps none of its predecessors in memory", () => {
+  interface Made {
+    readonly content: readonly number[];
+    close(): void;
+  }
+  function next(before: Reusable<Leased<Made>> | undefined, at: number): Reusable<Leased<Made>> {
+    return reuseOrLease(before, at, () => ({
+      content: Array.from({ length: 100_000 }, () => (before === undefined ? 0 : at)),
+      close: closed,
+    }));
+  }
+  const closed = (): void => undefined;
+  let last = next(undefined, 0);
+  const begin = heapInUse();
+  for (let at = 1; at <= 50; at += 1) {
+    const replaced = last;
+    last = next(replaced, at);
+    replaced.value.release();
+  }
+  expect(heapInUse() - begin).toBeLessThan(10 * 1024 ** 2);
+  expect(last.value.value.content[0]).toBe(50);
 });

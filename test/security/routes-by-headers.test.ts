@@ -149,6 +149,31 @@ describe("Sallyport with a route by a cookie", () => {
   });
 });
 
+/** The other way round: the field leads to the lax route, and `Connection` makes Sallyport remove it on the way to the backend. */
+describe("Sallyport with a lax route by a header that ends at this hop", () => {
+  const lax = [
+    {
+      ...{ name: "preview", path: "/", upstream: "app" },
+      auth: "none",
+      headers: { "X-Preview": "1" },
+    },
+    { name: "rest", path: "/", upstream: "app" },
+  ];
+  const standing = useSallyport(undefined, { withoutToken: true, config: { routes: lax } });
+
+  it.each([
+    [200, []],
+    [200, ["Connection: keep-alive, X-Other"]],
+    [401, ["Connection: X-Preview"]],
+    [401, ["Connection: keep-alive", "connection: close ,\tx-preview"]],
+  ])("%i: %j", async (status, fields) => {
+    const { gate, backend } = standing();
+    const head = ["GET /x HTTP/1.1", "Host: localhost", "X-Preview: 1", ...fields];
+    expect((await exchange(gate, request(head))).last.status).toBe(status);
+    expect(backend.requests()).toHaveLength(status === 200 ? 1 : 0);
+  });
+});
+
 describe("Sallyport before an HTTP/2 backend", () => {
   it("passes no such header on as a trailer", async () => {
     await using backend = await startHttp2Backend(async ({ stream, body }) => {

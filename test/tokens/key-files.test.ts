@@ -7,6 +7,7 @@ import { Identity } from "../../src/core/request/identity.ts";
 import type { SigningAlgorithm } from "../../src/tokens/keys/algorithms.ts";
 import { readKeyFiles, writeExpiry } from "../../src/tokens/keys/key-directory.ts";
 import { loadSigningKeys } from "../../src/tokens/keys/watched-keys.ts";
+import { namedPipe } from "../support/named-pipe.ts";
 import { recordedLog } from "../support/recorded-log.ts";
 import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { ecPair, pem, signerOf, tokenOf, verifierFor } from "./fixture.ts";
@@ -64,6 +65,19 @@ describe("key files", () => {
     const files = await readKeyFiles(directory.path);
     const options = { algorithm: "ES256", files, log: recordedLog() } as const;
     expect((await loadSigningKeys(options)).verification).toHaveLength(1);
+  });
+
+  test("refuses what is no small file, without waiting for a writer or an end", async () => {
+    await using directory = await temporaryDirectory();
+    await namedPipe(join(directory.path, "a-pipe"));
+    // Its size is 0, and it has megabytes.
+    await symlink("/proc/kallsyms", join(directory.path, "b-endless"));
+    await directory.write("c-large", "x".repeat(65_537));
+    const { files } = await readKeyFiles(directory.path);
+    const larger = "larger than 64KiB: is it the right file?";
+    expect(files.map(({ content }) => ("fault" in content ? content.fault : "read"))).toEqual([
+      ...["not a regular file", larger, larger],
+    ]);
   });
 
   test("logs once that others can read a private key", async () => {

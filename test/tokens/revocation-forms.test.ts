@@ -63,7 +63,7 @@ const EXAMPLES = {
 const fileOf = (value: unknown): FileContent =>
   new FileContent({
     ...{ path: "revoked.yaml", bytes: Buffer.from(JSON.stringify(value)), readAt: 0 },
-    stats: { mode: 0, uid: 0 },
+    stats: { mode: 0, uid: 0, mtimeMs: 0 },
   });
 
 test("every kind of the table is tested", () => {

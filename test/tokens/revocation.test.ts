@@ -131,7 +131,7 @@ const fileOf = (text: string): FileContent =>
   new FileContent({
     path: "revoked.yaml",
     bytes: Buffer.from(text),
-    stats: { mode: 0, uid: 0 },
+    stats: { mode: 0, uid: 0, mtimeMs: 0 },
     readAt: 0,
   });
 

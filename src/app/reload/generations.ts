@@ -143,9 +143,10 @@ type Decisive = Pick<Generation, "configuration" | "apiKeys" | "listening">;
 /** Whether the next generation may refuse a request that the current one permits. */
 export function decidesOtherwise(before: Decisive, after: Decisive): boolean {
   const decisive = ({ configuration, apiKeys, listening }: Decisive): unknown[] => {
-    const { routes, tokens, authorization, upstreams } = configuration;
+    const { routes, tokens, authorization, upstreams, browser, cors } = configuration;
     const { clientCertificates } = listening.tls ?? {};
-    return [routes, tokens, authorization, Object.keys(upstreams), apiKeys, clientCertificates];
+    const sections = [routes, tokens, authorization, Object.keys(upstreams), browser, cors];
+    return [...sections, apiKeys, clientCertificates];
   };
   return !isDeepStrictEqual(decisive(before), decisive(after));
 }

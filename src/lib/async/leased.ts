@@ -91,9 +91,14 @@ export function reuseOrLease<Value extends { close(): void | Promise<void> }>(
   inputs: unknown,
   make: () => Value,
 ): Reusable<Leased<Value>> {
-  const kept = reuseOrCreate(previous, inputs, () => new Leased(make(), (value) => value.close()));
+  const kept = reuseOrCreate(previous, inputs, () => new Leased(make(), closeIt));
   if (kept === previous) kept.value.acquire();
   return kept;
+}
+
+/** Not written where it is used: it would keep `make` in memory, and what that refers to, such as all earlier values. */
+function closeIt(value: { close(): void | Promise<void> }): void | Promise<void> {
+  return value.close();
 }
 
 function isSame<Value>(

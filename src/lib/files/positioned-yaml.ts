@@ -6,11 +6,14 @@ import {
   isScalar,
   isSeq,
   LineCounter,
+  type Node,
   type Pair,
   parseDocument,
+  type Scalar,
   visit,
   type YAMLError,
   type YAMLMap,
+  type YAMLSeq,
 } from "yaml";
 
 /** What is wrong, and what to write instead. Never quotes the text, which may contain a secret. */
@@ -51,9 +54,12 @@ const FOLLOWING: ReadonlySet<YAMLError["code"]> = new Set([
   "UNEXPECTED_TOKEN",
 ]);
 
+/** The maximum number of syntax errors that get advice: each takes a look at the whole text. */
+const MOST_ADVISED = 100;
+
 /**
- * Returns the syntax errors that the library found, as advice. Leaves out consequences of an error in the same or the
- * previous line.
+ * Returns the first syntax errors that the library found, as advice. Leaves out consequences of an error in the same or
+ * the previous line.
  */
 function syntaxProblems(document: Document.Parsed, lines: Lines): LocatedProblem[] {
   const faults: LocatedProblem[] = [];
@@ -64,6 +70,7 @@ function syntaxProblems(document: Document.Parsed, lines: Lines): LocatedProblem
       last = line;
       continue;
     }
+    if (faults.length === MOST_ADVISED) break;
     const { offset = error.pos[0], message } = adviceOn(error, lines, document);
     faults.push({ offset, message: `${message} (YAML: ${error.code})`, readable: false });
     last = Math.max(line, lines.at(offset));
@@ -256,6 +263,11 @@ export interface PositionedYaml {
 
 /** A limit on alias expansion, which could otherwise fill the memory (a "billion laughs" document). */
 const MAX_ALIAS_COUNT = 100;
+/** The library compares each alias with all before it. */
+const MAX_ALIASES = 10_000;
+/** For each alias within something that has an anchor itself, the library walks through the whole document. */
+const MAX_NESTED_ALIASES = 100;
+const TOO_MANY_ALIASES = "aliases repeat too much";
 
 /**
  * Parses one YAML 1.2 document (core schema) and keeps the position of every value. Reports these problems with their
@@ -289,7 +301,7 @@ export function parsePositionedYaml(text: string, file: string): PositionedYaml 
     value = readable ? document.toJS({ maxAliasCount: MAX_ALIAS_COUNT }) : undefined;
   } catch (error) {
     if (!(error instanceof ReferenceError)) throw error;
-    faults.push({ offset: 0, message: "aliases repeat too much", readable: false });
+    faults.push({ offset: 0, message: TOO_MANY_ALIASES, readable: false });
   }
 
   const members: Members = new WeakMap();
@@ -306,17 +318,34 @@ export function parsePositionedYaml(text: string, file: string): PositionedYaml 
 /** Finds aliases and keys that are not allowed, and removes such keys from the document. */
 function referenceProblems(document: Document.Parsed, lines: Lines): LocatedProblem[] {
   const faults: LocatedProblem[] = [];
+  const anchored = new Map<string, Node>();
+  const noteAnchor = (node: Scalar | YAMLMap | YAMLSeq): void => {
+    if (node.anchor !== undefined) anchored.set(node.anchor, node);
+  };
+  let aliases = 0;
+  let nested = 0;
   visit(document, {
+    Scalar: (_key, scalar) => noteAnchor(scalar),
+    Seq: (_key, list) => noteAnchor(list),
     Alias(_key, alias, ancestors) {
-      const target = alias.resolve(document);
-      if (target !== undefined && !ancestors.includes(target)) return;
+      const offset = startOf(alias) ?? 0;
+      aliases += 1;
+      if (ancestors.some((each) => "anchor" in each && each.anchor !== undefined)) nested += 1;
+      if (aliases > MAX_ALIASES || nested > MAX_NESTED_ALIASES) {
+        faults.push({ offset, message: TOO_MANY_ALIASES, readable: false });
+        return visit.BREAK;
+      }
+      const target = anchored.get(alias.source);
+      if (target !== undefined && !ancestors.includes(target)) return undefined;
       const message =
         target === undefined
           ? "this alias names no anchor above it; if it is meant as text, put it in quotes"
           : "this alias contains itself";
-      faults.push({ offset: alias.range?.[0] ?? 0, message, readable: false });
+      faults.push({ offset, message, readable: false });
+      return undefined;
     },
     Map(_key, map) {
+      noteAnchor(map);
       // The first of several equal keys counts, since positions refer to it.
       const seen = new Map<unknown, number>();
       map.items = map.items.filter((pair) => {

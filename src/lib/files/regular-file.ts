@@ -1,5 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
-import { open } from "node:fs/promises";
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { hash } from "node:crypto";
 import { formatSize } from "../text/duration.ts";
 import { systemCode } from "../text/error-code.ts";
@@ -15,8 +15,8 @@ export interface ContentIdentity {
 export class FileContent {
   readonly path: string;
   readonly bytes: Buffer;
-  /** Mode and owner of the file. */
-  readonly stats: Pick<Stats, "mode" | "uid">;
+  /** Mode, owner and time of the file. */
+  readonly stats: Pick<Stats, "mode" | "uid" | "mtimeMs">;
   /** When the read started, in milliseconds of `performance.now()`. */
   readonly readAt: number;
   readonly identity: ContentIdentity;
@@ -85,7 +85,8 @@ export function readRegularFileSync(
   const file = openSync(path, flags);
   try {
     const stats = suitableStats(fstatSync(file), maxBytes);
-    return new FileContent({ path, bytes: readFileSync(file), stats, readAt });
+    const bytes = readToEndSync(file, maxBytes);
+    return new FileContent({ path, bytes, stats, readAt });
   } finally {
     closeSync(file);
   }
@@ -104,15 +105,43 @@ export async function readRegularFile(
   const readAt = performance.now();
   await using file = await open(path, OPEN_FLAGS);
   const stats = suitableStats(await file.stat(), maxBytes);
-  return new FileContent({ path, bytes: await file.readFile(), stats, readAt }, before);
+  const bytes = await readToEnd(file, maxBytes);
+  return new FileContent({ path, bytes, stats, readAt }, before);
+}
+
+/** Reads no more than a byte above the maximum: a file that is being written grows while it is read. */
+async function readToEnd(file: FileHandle, maxBytes: number): Promise<Buffer> {
+  const room = Buffer.allocUnsafe(maxBytes + 1);
+  let length = 0;
+  for (;;) {
+    const { bytesRead } = await file.read(room, { offset: length });
+    length += bytesRead;
+    if (length > maxBytes) throw tooLarge(maxBytes);
+    if (bytesRead === 0) return Buffer.from(room.subarray(0, length));
+  }
+}
+
+/** The synchronous form of `readToEnd`. */
+function readToEndSync(file: number, maxBytes: number): Buffer {
+  const room = Buffer.allocUnsafe(maxBytes + 1);
+  let length = 0;
+  for (;;) {
+    const bytesRead = readSync(file, room, { offset: length });
+    length += bytesRead;
+    if (length > maxBytes) throw tooLarge(maxBytes);
+    if (bytesRead === 0) return Buffer.from(room.subarray(0, length));
+  }
 }
 
 function suitableStats(stats: Stats, maxBytes: number): Stats {
   if (stats.isDirectory()) throw new UnsuitableFileError("not a regular file but a directory");
   if (!stats.isFile()) throw new UnsuitableFileError("not a regular file");
-  if (stats.size > maxBytes)
-    throw new UnsuitableFileError(`larger than ${formatSize(maxBytes)}: is it the right file?`);
+  if (stats.size > maxBytes) throw tooLarge(maxBytes);
   return stats;
+}
+
+function tooLarge(maxBytes: number): UnsuitableFileError {
+  return new UnsuitableFileError(`larger than ${formatSize(maxBytes)}: is it the right file?`);
 }
 
 /** Describes why a file could not be read: `ENOENT`, `not a regular file`. */

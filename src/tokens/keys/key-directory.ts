@@ -17,6 +17,7 @@ import {
   isOpenToAll,
   writeNewFile,
 } from "../../lib/files/private-file.ts";
+import { readRegularFile } from "../../lib/files/regular-file.ts";
 import { algorithmOf, type SigningAlgorithm, weaknessOf } from "./algorithms.ts";
 import { systemCode } from "../../lib/text/error-code.ts";
 import { jsonObjectIn } from "../../lib/text/strict-json.ts";
@@ -292,14 +293,9 @@ async function visibleNames(directory: string): Promise<string[]> {
 async function readKeyFile(file: string): Promise<KeyFile | undefined> {
   const bare = { file, writtenAt: 0, open: false };
   try {
-    const stats = await stat(file);
-    if (stats.isDirectory()) return undefined;
-    if (!stats.isFile()) return { ...bare, content: { fault: "not a regular file" } };
-    if (stats.size > LARGEST_FILE) {
-      return { ...bare, content: { fault: `larger than ${LARGEST_FILE} bytes` } };
-    }
+    if ((await stat(file)).isDirectory()) return undefined;
+    const { text, stats } = await readRegularFile(file, LARGEST_FILE);
     const writtenAt = Math.floor(stats.mtimeMs / 60_000) * 60_000;
-    const text = await readFile(file, "utf8");
     return { file, writtenAt, open: isExposed(stats), content: { text } };
   } catch (error) {
     const code = systemCode(error) ?? "it cannot be read";

@@ -86,6 +86,6 @@ describe("the last content", () => {
 
 /** @param before the previous content of the file. */
 function contentOf(bytes: Buffer, path: string, before?: FileContent): FileContent {
-  const stats = { mode: 0o600, uid: 0 };
+  const stats = { mode: 0o600, uid: 0, mtimeMs: 0 };
   return new FileContent({ path, bytes, stats, readAt: 0 }, before?.identity);
 }

@@ -166,3 +166,40 @@ it("closes a WebSocket whose token's key was removed", async () => {
   expect(await socket.closed).toBe(1008);
   await logLine(gate, { path: "/x", reason: "no_longer_allowed" });
 }, 60_000);
+
+it.each([
+  {
+    what: "the origins that may send cookies",
+    after: { cors: undefined },
+    headers: { origin: "https://other.example.com", cookie: "session=" },
+    path: "/cookie",
+  },
+  {
+    what: "the cookie of sessions",
+    after: { browser: { cookie: "__Host-other" } },
+    headers: { "sec-fetch-site": "same-origin", cookie: "__Host-sallyport=" },
+    path: "/",
+  },
+])(
+  "closes a WebSocket when $what change",
+  async ({ after, headers, path }) => {
+    await using gate = await startSallyport({
+      target: talk.url,
+      config: {
+        cors: { origins: ["https://other.example.com"], credentials: true },
+        browser: {},
+        routes: [
+          { name: "cookie", path: "/cookie", upstream: "app", tokenFrom: [{ cookie: "session" }] },
+          { name: "everything", path: "/", upstream: "app" },
+        ],
+      },
+    });
+    const sent = { ...headers, cookie: headers.cookie + gate.token };
+    using socket = await openWebSocket(gate, path, sent);
+    await editConfiguration(gate, (config) => Object.assign(config, after));
+    await ask({ port: gate.adminPort }, "/-/reload", { method: "POST" });
+    await expect(openWebSocket(gate, path, sent)).rejects.toThrow(/40[13]/);
+    expect(await socket.closed).toBe(1008);
+  },
+  30_000,
+);
