@@ -59,12 +59,21 @@ const LENGTH = /^\d{1,9}$/;
 class ReplyReader {
   #bytes: Buffer = Buffer.alloc(0);
   #at = 0;
+  /** Chunks that do not complete the text that is being read, and how many bytes it still needs. */
+  #chunks: Buffer[] = [];
+  #missing = 0;
   /** The outermost first. */
   readonly #open: OpenArray[] = [];
 
   /** Returns the replies that a chunk completes. @throws StateUnavailable for anything else. */
   *read(chunk: Buffer): Generator {
-    this.#bytes = Buffer.concat([this.#bytes.subarray(this.#at), chunk]);
+    this.#chunks.push(chunk);
+    this.#missing -= chunk.length;
+    // A text of megabytes in small pieces would otherwise be copied for each of them.
+    if (this.#missing > 0) return;
+    this.#bytes = Buffer.concat([this.#bytes.subarray(this.#at), ...this.#chunks]);
+    this.#chunks = [];
+    this.#missing = 0;
     this.#at = 0;
     for (let value = this.#next(); value !== undefined; value = this.#next()) {
       const reply = this.#placed(value);
@@ -93,7 +102,8 @@ class ReplyReader {
 
   #text(start: number, length: number): string | undefined {
     const end = start + length;
-    if (this.#bytes.length < end + 2) return undefined;
+    this.#missing = end + 2 - this.#bytes.length;
+    if (this.#missing > 0) return undefined;
     this.#at = end + 2;
     return this.#bytes.toString("utf8", start, end);
   }
