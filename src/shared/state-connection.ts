@@ -48,6 +48,8 @@ class OpenArray {
 
 /** The deepest answer that we ask for has four arrays in each other. */
 const DEEPEST = 8;
+/** The most items of an array: we ask for 500. A million of them take seconds to look at. */
+const MOST_ITEMS = 1_000;
 /** The longest line, in bytes: an error, a number or a length. */
 const LONGEST_LINE = 65_536;
 const LENGTH = /^\d{1,9}$/;
@@ -94,10 +96,9 @@ class ReplyReader {
     if (type === "-") return new ErrorReply(line);
     if (type === ":") return Number(line);
     if ((type === "$" || type === "*") && line === "-1") return null;
-    if (type === "*" && LENGTH.test(line) && this.#open.length < DEEPEST) {
-      return new OpenArray(Number(line));
-    }
-    throw notUnderstood();
+    const fits = LENGTH.test(line) && Number(line) <= MOST_ITEMS && this.#open.length < DEEPEST;
+    if (type !== "*" || !fits) throw notUnderstood();
+    return new OpenArray(Number(line));
   }
 
   #text(start: number, length: number): string | undefined {

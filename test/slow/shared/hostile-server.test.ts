@@ -44,8 +44,8 @@ const digest = "A".repeat(43);
 const ATTEMPT = text(JSON.stringify({ attempt: [1, 0, digest, digest, digest] }));
 const EVENTS = `*1\r\n*2\r\n${text("1-1")}*4\r\n${text("from")}${text("x")}${text("event")}${ATTEMPT}`;
 
-/** A replica of a server that lets it in, says that this is the time, and answers `XREAD` in some way. */
-async function replicaOf(time: string, answerToXread: string) {
+/** A replica of a server that lets it in, says that this is the time, and answers `XREAD` and `ZRANGE` in some way. */
+async function replicaOf(time: string, answerToXread: string, answerToZrange = "*0\r\n") {
   let reads = 0;
   const server = await startHostileStateServer(
     (socket, _port, command) => {
@@ -54,7 +54,8 @@ async function replicaOf(time: string, answerToXread: string) {
         socket.write(answerToXread);
       } else if (command.includes("}probe")) {
         socket.write(`*3\r\n${text("mark")}${text("")}${text("mark")}`);
-      } else if (command.includes("}events")) socket.write(`*2\r\n${text(time)}${EVENTS}`);
+      } else if (command.includes("ZRANGE")) socket.write(answerToZrange);
+      else if (command.includes("}events")) socket.write(`*2\r\n${text(time)}${EVENTS}`);
       else socket.write("*0\r\n");
     },
     { polite: true },
@@ -90,5 +91,12 @@ test("a server whose time is no number tells nothing of attempts", async () => {
   const { state, agoMs, log } = await replicaOf("soon", "");
   await state.close();
   expect(agoMs).toEqual([]);
+  expect(JSON.stringify(log.lines)).toContain("not understood");
+});
+
+test("a server that sends more revocations than it was asked for does not stop the event loop", async () => {
+  const many = 300_000;
+  const { state, log } = await replicaOf("5", "", `*${many}\r\n${text("").repeat(many)}`);
+  await state.close();
   expect(JSON.stringify(log.lines)).toContain("not understood");
 });
