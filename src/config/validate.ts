@@ -163,11 +163,8 @@ function kindsOf(issue: {
 function schemaProblems(issues: readonly Issue[], value: unknown): PathProblem[] {
   const plain = flattenIssues(issues);
   // Where a mapping has unknown keys, they may be misspelt, and rules about combinations of keys are not reported.
-  const unknown = new Set(
-    plain
-      .filter(({ code }) => code === "unrecognized_keys")
-      .map(({ path }) => JSON.stringify(path)),
-  );
+  const misspelt = plain.filter(({ code }) => code === "unrecognized_keys");
+  const unknown = new Set(misspelt.map(({ path }) => JSON.stringify(path)));
   return plain
     .filter(({ code, path }) => code !== "custom" || !unknown.has(JSON.stringify(path)))
     .flatMap((issue) => problemsOf(issue, value))
@@ -242,13 +239,12 @@ function problemsOf(issue: Issue, value: unknown): PathProblem[] {
 
 /** Leaves out missing keys that a misspelt key in the same mapping already explains. */
 function withoutMisspelt(problems: readonly PathProblem[]): PathProblem[] {
-  const nameOf = (path: YamlPath, hint: string | undefined): string =>
-    JSON.stringify([path.slice(0, -1), hint]);
+  const placeOf = (path: YamlPath, hint?: string) => JSON.stringify([path.slice(0, -1), hint]);
   const misspelt = new Set(
-    problems.filter(({ of }) => of === "key").map(({ path, hint }) => nameOf(path, hint)),
+    problems.filter(({ of }) => of === "key").map(({ path, hint }) => placeOf(path, hint)),
   );
   return problems.filter(({ path, message }) => {
     const hint = `did you mean ${String(path.at(-1))}?`;
-    return !message.startsWith("is missing") || !misspelt.has(nameOf(path, hint));
+    return !message.startsWith("is missing") || !misspelt.has(placeOf(path, hint));
   });
 }

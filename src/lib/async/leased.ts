@@ -96,10 +96,8 @@ export function reuseOrLease<Value extends { close(): void | Promise<void> }>(
   return kept;
 }
 
-/** Not written where it is used: it would keep `make` in memory, and what that refers to, such as all earlier values. */
-function closeIt(value: { close(): void | Promise<void> }): void | Promise<void> {
-  return value.close();
-}
+/** Written where it is used, it would keep `make` in memory, and what that refers to, such as all earlier values. */
+const closeIt = (value: { close(): void | Promise<void> }): void | Promise<void> => value.close();
 
 function isSame<Value>(
   previous: Reusable<Value> | undefined,

@@ -6,14 +6,11 @@ import {
   isScalar,
   isSeq,
   LineCounter,
-  type Node,
   type Pair,
   parseDocument,
-  type Scalar,
   visit,
   type YAMLError,
   type YAMLMap,
-  type YAMLSeq,
 } from "yaml";
 
 /** What is wrong, and what to write instead. Never quotes the text, which may contain a secret. */
@@ -53,7 +50,6 @@ const FOLLOWING: ReadonlySet<YAMLError["code"]> = new Set([
   "NON_STRING_KEY",
   "UNEXPECTED_TOKEN",
 ]);
-
 /** The maximum number of syntax errors that get advice: each takes a look at the whole text. */
 const MOST_ADVISED = 100;
 
@@ -64,13 +60,12 @@ const MOST_ADVISED = 100;
 function syntaxProblems(document: Document.Parsed, lines: Lines): LocatedProblem[] {
   const faults: LocatedProblem[] = [];
   let last = -2;
-  for (const error of [...document.errors, ...document.warnings]) {
+  for (const error of [...document.errors, ...document.warnings].slice(0, MOST_ADVISED)) {
     const line = lines.at(error.pos[0]);
     if (line - last <= 1 && FOLLOWING.has(error.code)) {
       last = line;
       continue;
     }
-    if (faults.length === MOST_ADVISED) break;
     const { offset = error.pos[0], message } = adviceOn(error, lines, document);
     faults.push({ offset, message: `${message} (YAML: ${error.code})`, readable: false });
     last = Math.max(line, lines.at(offset));
@@ -265,8 +260,8 @@ export interface PositionedYaml {
 const MAX_ALIAS_COUNT = 100;
 /** The library compares each alias with all before it. */
 const MAX_ALIASES = 10_000;
-/** For each alias within something that has an anchor itself, the library walks through the whole document. */
-const MAX_NESTED_ALIASES = 100;
+/** What an alias within something anchored counts for: for each, the library walks through the whole document. */
+const NESTED_ALIAS = 100;
 const TOO_MANY_ALIASES = "aliases repeat too much";
 
 /**
@@ -318,31 +313,24 @@ export function parsePositionedYaml(text: string, file: string): PositionedYaml 
 /** Finds aliases and keys that are not allowed, and removes such keys from the document. */
 function referenceProblems(document: Document.Parsed, lines: Lines): LocatedProblem[] {
   const faults: LocatedProblem[] = [];
-  const anchored = new Map<string, Node>();
-  const noteAnchor = (node: Scalar | YAMLMap | YAMLSeq): void => {
+  const anchored = new Map<string, unknown>();
+  const noteAnchor = (node: { readonly anchor?: string }): void => {
     if (node.anchor !== undefined) anchored.set(node.anchor, node);
   };
   let aliases = 0;
-  let nested = 0;
   visit(document, {
-    Scalar: (_key, scalar) => noteAnchor(scalar),
-    Seq: (_key, list) => noteAnchor(list),
+    Value: (_key, value) => noteAnchor(value),
     Alias(_key, alias, ancestors) {
-      const offset = startOf(alias) ?? 0;
-      aliases += 1;
-      if (ancestors.some((each) => "anchor" in each && each.anchor !== undefined)) nested += 1;
-      if (aliases > MAX_ALIASES || nested > MAX_NESTED_ALIASES) {
-        faults.push({ offset, message: TOO_MANY_ALIASES, readable: false });
-        return visit.BREAK;
-      }
+      const isNested = ancestors.some((each) => "anchor" in each && each.anchor !== undefined);
+      aliases += isNested ? NESTED_ALIAS : 1;
+      const isOneTooMany = aliases > MAX_ALIASES;
       const target = anchored.get(alias.source);
-      if (target !== undefined && !ancestors.includes(target)) return undefined;
-      const message =
-        target === undefined
-          ? "this alias names no anchor above it; if it is meant as text, put it in quotes"
-          : "this alias contains itself";
-      faults.push({ offset, message, readable: false });
-      return undefined;
+      let message = isOneTooMany ? TOO_MANY_ALIASES : "this alias contains itself";
+      if (target === undefined)
+        message = "this alias names no anchor above it; if it is meant as text, put it in quotes";
+      else if (!isOneTooMany && !ancestors.some((each) => each === target)) return undefined;
+      faults.push({ offset: startOf(alias) ?? 0, message, readable: false });
+      return isOneTooMany ? visit.BREAK : undefined;
     },
     Map(_key, map) {
       noteAnchor(map);

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
+import { buffer } from "node:stream/consumers";
 import { hash } from "node:crypto";
 import { formatSize } from "../text/duration.ts";
 import { systemCode } from "../text/error-code.ts";
@@ -84,9 +85,9 @@ export function readRegularFileSync(
   const readAt = performance.now();
   const file = openSync(path, flags);
   try {
-    const stats = suitableStats(fstatSync(file), maxBytes);
+    const stats = suitableStats(fstatSync(file));
     const bytes = readToEndSync(file, maxBytes);
-    return new FileContent({ path, bytes, stats, readAt });
+    return new FileContent({ path, bytes: suitableBytes(bytes, maxBytes), stats, readAt });
   } finally {
     closeSync(file);
   }
@@ -104,44 +105,32 @@ export async function readRegularFile(
 ): Promise<FileContent> {
   const readAt = performance.now();
   await using file = await open(path, OPEN_FLAGS);
-  const stats = suitableStats(await file.stat(), maxBytes);
-  const bytes = await readToEnd(file, maxBytes);
-  return new FileContent({ path, bytes, stats, readAt }, before);
+  const stats = suitableStats(await file.stat());
+  const bytes = await buffer(file.createReadStream({ end: maxBytes }));
+  return new FileContent({ path, bytes: suitableBytes(bytes, maxBytes), stats, readAt }, before);
 }
 
 /** Reads no more than a byte above the maximum: a file that is being written grows while it is read. */
-async function readToEnd(file: FileHandle, maxBytes: number): Promise<Buffer> {
-  const room = Buffer.allocUnsafe(maxBytes + 1);
-  let length = 0;
-  for (;;) {
-    const { bytesRead } = await file.read(room, { offset: length });
-    length += bytesRead;
-    if (length > maxBytes) throw tooLarge(maxBytes);
-    if (bytesRead === 0) return Buffer.from(room.subarray(0, length));
-  }
-}
-
-/** The synchronous form of `readToEnd`. */
 function readToEndSync(file: number, maxBytes: number): Buffer {
   const room = Buffer.allocUnsafe(maxBytes + 1);
   let length = 0;
   for (;;) {
     const bytesRead = readSync(file, room, { offset: length });
     length += bytesRead;
-    if (length > maxBytes) throw tooLarge(maxBytes);
     if (bytesRead === 0) return Buffer.from(room.subarray(0, length));
   }
 }
 
-function suitableStats(stats: Stats, maxBytes: number): Stats {
+function suitableStats(stats: Stats): Stats {
   if (stats.isDirectory()) throw new UnsuitableFileError("not a regular file but a directory");
   if (!stats.isFile()) throw new UnsuitableFileError("not a regular file");
-  if (stats.size > maxBytes) throw tooLarge(maxBytes);
   return stats;
 }
 
-function tooLarge(maxBytes: number): UnsuitableFileError {
-  return new UnsuitableFileError(`larger than ${formatSize(maxBytes)}: is it the right file?`);
+function suitableBytes(bytes: Buffer, maxBytes: number): Buffer {
+  if (bytes.length > maxBytes)
+    throw new UnsuitableFileError(`larger than ${formatSize(maxBytes)}: is it the right file?`);
+  return bytes;
 }
 
 /** Describes why a file could not be read: `ENOENT`, `not a regular file`. */

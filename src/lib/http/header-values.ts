@@ -125,12 +125,9 @@ export function comparedHeader(name: string, value: string): ComparedHeader {
 class SentFields {
   /** Names and values, alternating. */
   readonly fields: readonly string[];
-  readonly #rawHeaders: readonly string[];
   #elements: ReadonlySet<string> | undefined;
-  #connectionOptions: ReadonlySet<string> | undefined;
 
   constructor(rawHeaders: readonly string[], folded: string) {
-    this.#rawHeaders = rawHeaders;
     const isOne = (sent: string) => sent.length === folded.length && foldedName(sent) === folded;
     this.fields = keptFields(rawHeaders, isOne);
   }
@@ -138,13 +135,6 @@ class SentFields {
   get elements(): ReadonlySet<string> {
     return (this.#elements ??= new Set(
       this.fields.flatMap((text, at) => (at % 2 === 0 ? [] : partsOf(text, /[,;]/))),
-    ));
-  }
-
-  /** The names in `Connection`: these fields reach no backend (RFC 9110 §7.6.1). */
-  get connectionOptions(): ReadonlySet<string> {
-    return (this.#connectionOptions ??= new Set(
-      headerValues(this.#rawHeaders, "connection").flatMap((value) => partsOf(value, ",")),
     ));
   }
 }
@@ -164,9 +154,9 @@ function fieldsSent(rawHeaders: readonly string[], folded: string): SentFields {
 }
 
 /**
- * Compares a header: true if exactly one field has this name and this value, "otherwise" if another reader could find the
- * value all the same, or the backend does not get it. Readers take the first or the last of several fields, or join them; read
- * a list, cookies, quotes or parameters; ignore case; or do not distinguish `_` and `-` in names.
+ * Compares a header: true if exactly one field has this name and this value; "otherwise" if another reader could find the value
+ * all the same, or if `Connection` ends it here (RFC 9110 §7.6.1). Readers take the first or the last of several fields, or join
+ * them; read a list, cookies, quotes or parameters; ignore case; or do not distinguish `_` and `-` in names.
  *
  * @param rawHeaders names and values, alternating; never changed.
  */
@@ -178,7 +168,7 @@ export function hasHeader(
   const { length, 0: first = "", 1: only } = sent.fields;
   if (length === 0) return false;
   const isSent = length === 2 && only === value && first.toLowerCase() === name;
-  if (isSent && !sent.connectionOptions.has(name)) return true;
+  if (isSent && !fieldsSent(rawHeaders, "connection").elements.has(name)) return true;
   return elements.every((element) => sent.elements.has(element)) && "otherwise";
 }
 
