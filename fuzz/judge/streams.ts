@@ -73,7 +73,7 @@ function judgeOwn(
   const { status, body, complete } = answer;
   const path = splitTarget(request?.target ?? "").path;
   const own = { status, body, fields: fieldsOf(answer), trailers: [] };
-  const faults = complete ? judgeOwnAnswer(own, method, path, false) : [];
+  const faults = complete ? judgeOwnAnswer(own, request?.method, path, false) : [];
   const late = status === 408;
   if (clean && owed && !late && request !== undefined && isOrdinary(request, subject)) {
     faults.push(fault("needless", `${status} for ${method} ${request.target} (${number})`));

@@ -148,27 +148,26 @@ function maxLogins({ login }: Configuration): number {
   return login.hashing.concurrency + 3 * login.hashing.queue + POSTED_LOGINS;
 }
 
-/** Returns a function that rejects with `refusal` if too many calls of a kind wait already, or if one gets no reply. */
-function boundedCalls(most: () => number, refusal: GateError) {
+/** Returns a function that rejects with a `GateError` if too many calls of a kind wait already, or if one gets no reply. */
+function boundedCalls(most: () => number, ...refusal: ConstructorParameters<typeof GateError>) {
   const waiting = new KeyedSemaphore(0);
   return <Answer>(kind: string, call: () => Promise<Answer>): Promise<Answer> =>
     waiting.run({ key: kind, group: "" }, most, call).catch((error: unknown) => {
       if (!(error instanceof NoReplyError || error instanceof QueueFullError)) throw error;
-      throw refusal;
+      throw new GateError(...refusal);
     });
 }
 
 /** Returns a service that runs logins in the main thread, which has the throttle and the hashing threads. @param most that may wait there. */
 function remoteLogins(main: RpcClient<MainApi>, most: () => number): LoginService {
-  const refusal = new GateError("login_queue_full", { reason: "queue_full", retryAfter: 1 });
-  const bounded = boundedCalls(most, refusal);
+  const details = { reason: "queue_full", retryAfter: 1 } as const;
+  const bounded = boundedCalls(most, "login_queue_full", details);
   return { logIn: (...attempt) => bounded("logIn", () => main.call("logIn", ...attempt)) };
 }
 
 /** Returns a service that signs people in through the main thread, which asks the providers. */
 function remoteSignIns(main: RpcClient<MainApi>): SignIns {
-  const refusal = new GateError("provider_unavailable", { retryAfter: 1 });
-  const bounded = boundedCalls(() => POSTED_SIGN_INS, refusal);
+  const bounded = boundedCalls(() => POSTED_SIGN_INS, "provider_unavailable", { retryAfter: 1 });
   return {
     beginSignIn: (name, begun) => bounded(name, () => main.call("beginSignIn", name, begun)),
     finishSignIn: (name, back) => bounded(name, () => main.call("finishSignIn", name, back)),

@@ -13,6 +13,9 @@ type ExceededLimit = "connections" | "connections_per_address";
 /** The size of the table that counts connections by client if there are several threads; two rows take 128 KiB per thread. */
 export const CONNECTION_TABLE = { rows: 2, slots: 2 ** 14 };
 
+/** Clients that were served take precedence over strangers while they have at most this part of all connections. */
+const SERVED_PART = 1 / 4;
+
 /** An open connection. */
 export interface Connection {
   /** The accepted socket. */
@@ -27,7 +30,7 @@ export interface Connection {
 
 type OpenConnectionsOptions = Pick<
   ListenOptions,
-  "counts" | "limits" | "timeouts" | "trustedProxies" | "proxyProtocol" | "observer"
+  "counts" | "limits" | "timeouts" | "trustedProxies" | "proxyProtocol" | "reading" | "observer"
 >;
 
 /**
@@ -156,25 +159,50 @@ export class OpenConnections {
    * Evicts the oldest connection without a permitted request of the client with the most connections: one that is idle, or
    * has sent only part of a head or a login. Does so only if that client has more connections than the newcomer would have.
    *
+   * While clients that were served have few connections, strangers evict none of theirs, and they evict any stranger's: a
+   * crowd of addresses has fewer connections each than any of them.
+   *
    * @returns whether there is room now.
    */
   #evictFor(newcomer: string): boolean {
-    let most = (this.#byClient.get(newcomer)?.size ?? 0) + 1;
+    const { reading, observer } = this.#options;
+    const isServed = reading.wasServed(newcomer);
+    const own = (this.#byClient.get(newcomer)?.size ?? 0) + 1;
+    const served: Set<Connection>[] = [];
+    const strangers: Set<Connection>[] = [];
+    let servedConnections = 0;
+    for (const [client, connections] of this.#byClient) {
+      if (connections.size <= own && !isServed) continue;
+      if (reading.wasServed(client)) {
+        served.push(connections);
+        servedConnections += connections.size;
+      } else strangers.push(connections);
+    }
+    const fewServed = servedConnections <= this.#bySocket.size * SERVED_PART;
+    const idle =
+      this.#idleOfHeaviest(strangers, isServed && fewServed ? 0 : own) ??
+      (fewServed ? undefined : this.#idleOfHeaviest(served, own));
+    if (idle === undefined) return false;
+    const { socket, carrier } = idle;
+    this.#remove(idle);
+    observer.requestRefused("connections");
+    if (sayGoodbye(carrier)) setImmediate(() => void socket.destroy());
+    else socket.destroy();
+    return true;
+  }
+
+  /** Returns the oldest idle connection of the client with the most of those that have more than `least`. */
+  #idleOfHeaviest(clients: readonly Set<Connection>[], least: number): Connection | undefined {
+    let most = least;
     let idle: Connection | undefined;
-    for (const connections of this.#byClient.values()) {
+    for (const connections of clients) {
       if (connections.size <= most) continue;
       const found = [...connections].find((each) => this.#isIdle(each));
       if (found === undefined) continue;
       most = connections.size;
       idle = found;
     }
-    if (idle === undefined) return false;
-    const { socket, carrier } = idle;
-    this.#remove(idle);
-    this.#options.observer.requestRefused("connections");
-    if (sayGoodbye(carrier)) setImmediate(() => void socket.destroy());
-    else socket.destroy();
-    return true;
+    return idle;
   }
 
   #isIdle({ carrier }: Connection): boolean {

@@ -168,6 +168,11 @@ export class FairReading {
     this.#shared.served(client.bucket);
   }
 
+  /** Whether a client was served in the last minutes, in any thread. @param name as in `accept`. */
+  wasServed(name: string): boolean {
+    return this.#shared.wasServed(this.#shared.bucketOf(name));
+  }
+
   /** Detaches the backend's connection from the client. */
   release(backend: Socket): void {
     const client = this.#owners.get(backend);
