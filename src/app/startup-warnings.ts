@@ -163,10 +163,16 @@ async function callerWarnings({ written, files }: Snapshot): Promise<StartupWarn
 
 /** Keys of routes that mean nothing to a request which another proxy forwards. */
 const OF_FORWARDED = [
-  ...(["concurrency", "timeouts", "retry", "mirror", "rewrite", "responseHeaders"] as const),
+  "concurrency",
+  "timeouts",
+  "retry",
+  "mirror",
+  "rewrite",
+  "responseHeaders",
   // Over gRPC, these are among the changes that the proxy is told.
-  ...(["requestHeaders", "forwardAuthorization"] as const),
-];
+  "requestHeaders",
+  "forwardAuthorization",
+] as const;
 
 /** Returns warnings about keys of routes that hold only for requests that pass through Sallyport. */
 function decisionWarnings({ decisions, routes }: Configuration): StartupWarning[] {

@@ -10,7 +10,7 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 55_270,
+  lines: 55_385,
   files: 363,
   filesUnder40Lines: 41,
   // Five for several certificates, and for what doctor reads of the running proxy.

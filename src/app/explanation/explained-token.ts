@@ -47,8 +47,15 @@ interface TokenContext extends TokenSettings {
 
 /** The order in which another server takes the steps. It needs no key, and its answer holds the claims. */
 const REMOTE_STEPS: readonly TokenStep[] = [
-  ...(["bearer", "size", "form", "issuer"] as const),
-  ...(["key", "signature", "claims", "revocation", "proof"] as const),
+  "bearer",
+  "size",
+  "form",
+  "issuer",
+  "key",
+  "signature",
+  "claims",
+  "revocation",
+  "proof",
 ];
 
 /** A token with what can be read in it. */

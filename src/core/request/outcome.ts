@@ -5,14 +5,17 @@ import { TOKEN_REFUSAL_REASONS } from "./token-verifier.ts";
 
 /** The `reason` of `auth_decisions_total`. The last four occur only with `would_deny`. */
 export const AUTH_REASONS = [
-  ...(["ok", "missing", "multiple", "forbidden", "network_denied", "cross_site"] as const),
+  "ok",
+  "missing",
+  "multiple",
+  "forbidden",
+  "network_denied",
+  "cross_site",
   ...TOKEN_REFUSAL_REASONS,
-  ...([
-    "rate_limited",
-    "concurrency_limited",
-    "keys_unusable",
-    "authorization_unavailable",
-  ] as const),
+  "rate_limited",
+  "concurrency_limited",
+  "keys_unusable",
+  "authorization_unavailable",
 ] as const;
 export type AuthReason = (typeof AUTH_REASONS)[number];
 export const isAuthReason = oneOf(AUTH_REASONS);

@@ -21,9 +21,15 @@ export interface Mirror {
 
 /** The fate of a copy: the `result` of `mirrored_requests_total`. */
 export const MIRROR_RESULTS = [
-  ...(["answered", "failed", "timeout"] as const),
+  "answered",
+  "failed",
+  "timeout",
   // Reasons why a copy was not sent.
-  ...(["body_too_large", "body_too_slow", "body_incomplete", "no_connection", "memory"] as const),
+  "body_too_large",
+  "body_too_slow",
+  "body_incomplete",
+  "no_connection",
+  "memory",
 ] as const;
 export type MirrorResult = (typeof MIRROR_RESULTS)[number];
 

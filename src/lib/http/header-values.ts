@@ -4,8 +4,13 @@
  * made to send one over HTTP/2.
  */
 export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
-  ...["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"],
-  ...["http2-settings", "te"],
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+  "http2-settings",
+  "te",
 ]);
 
 /** The names of the header fields of a trace (W3C Trace Context), in lower case. */

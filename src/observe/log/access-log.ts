@@ -95,9 +95,29 @@ function bounded(text: string): string {
 
 /** The fields of an access line, in their order. */
 export const ACCESS_FIELDS = [
-  ...(["time", "level", "msg", "id", "request_id", "client", "method", "host", "path"] as const),
-  ...(["route", "upstream", "target", "status", "source", "auth", "reason", "subject"] as const),
-  ...(["bytes_in", "bytes_out", "duration_ms", "upstream_ms", "protocol", "trace_id"] as const),
+  "time",
+  "level",
+  "msg",
+  "id",
+  "request_id",
+  "client",
+  "method",
+  "host",
+  "path",
+  "route",
+  "upstream",
+  "target",
+  "status",
+  "source",
+  "auth",
+  "reason",
+  "subject",
+  "bytes_in",
+  "bytes_out",
+  "duration_ms",
+  "upstream_ms",
+  "protocol",
+  "trace_id",
 ] as const;
 
 interface ObserverOptions {

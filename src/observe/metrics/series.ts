@@ -2,8 +2,17 @@ import { AggregatorRegistry } from "prom-client";
 
 /** The `route` labels of our own endpoints, and of requests without a route. */
 export const OWN_ROUTES: readonly string[] = [
-  ...["authenticate", "logout", "version", "jwks", "preflight", "none"],
-  ...["sign_in", "sign_in_provider", "sign_out", "browser_session", "provider_logout"],
+  "authenticate",
+  "logout",
+  "version",
+  "jwks",
+  "preflight",
+  "none",
+  "sign_in",
+  "sign_in_provider",
+  "sign_out",
+  "browser_session",
+  "provider_logout",
   "resource_metadata",
 ];
 

@@ -61,8 +61,12 @@ const CHECK_BYTES = 128 * 1_024;
 
 /** What proxies call the parts of the original request. `x-original-url` is nginx's `$scheme://$http_host$request_uri`. */
 const QUESTION = [
-  ...(["x-forwarded-method", "x-forwarded-uri", "x-forwarded-host"] as const),
-  ...(["x-original-method", "x-original-uri", "x-original-url"] as const),
+  "x-forwarded-method",
+  "x-forwarded-uri",
+  "x-forwarded-host",
+  "x-original-method",
+  "x-original-uri",
+  "x-original-url",
 ] as const;
 
 type Part = (typeof QUESTION)[number];
@@ -73,7 +77,8 @@ export const QUESTION_FIELDS: readonly string[] = QUESTION;
 /** Fields that a question does not pass on: they are about the message that asks. */
 export const NOT_OF_THE_REQUEST: ReadonlySet<string> = new Set([
   ...QUESTION,
-  ...["host", "transfer-encoding"],
+  "host",
+  "transfer-encoding",
 ]);
 
 /** What a field of a question is. */

@@ -25,8 +25,13 @@ const NONE: CorsFields = { backend: [], own: [] };
 const VARIES: CorsFields = { backend: ["Vary", "Origin"], own: ["Vary", "Origin"] };
 /** The fields of Sallyport's own responses that scripts may not read unless they are named (Fetch Standard, §2.2.2). */
 const OWN_FIELDS: readonly string[] = [
-  ...["X-Request-Id", "Retry-After", "RateLimit", "RateLimit-Policy", "WWW-Authenticate"],
-  ...["Allow", "Proxy-Status"],
+  "X-Request-Id",
+  "Retry-After",
+  "RateLimit",
+  "RateLimit-Policy",
+  "WWW-Authenticate",
+  "Allow",
+  "Proxy-Status",
 ];
 
 /** Decides which responses scripts of other origins may read (Fetch Standard, §3.2). */

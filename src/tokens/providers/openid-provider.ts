@@ -385,15 +385,22 @@ function invalid(): GateError {
 
 /** What the libraries call an answer that is wrong, rather than a provider that fails. */
 const WRONG_ANSWERS: ReadonlySet<string> = new Set([
-  ...["OAUTH_INVALID_RESPONSE", "OAUTH_JWT_CLAIM_COMPARISON_FAILED", "OAUTH_PARSE_ERROR"],
-  ...["OAUTH_JWT_TIMESTAMP_CHECK_FAILED", "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED"],
-  ...["OAUTH_KEY_SELECTION_FAILED", "OAUTH_UNSUPPORTED_OPERATION"],
+  "OAUTH_INVALID_RESPONSE",
+  "OAUTH_JWT_CLAIM_COMPARISON_FAILED",
+  "OAUTH_PARSE_ERROR",
+  "OAUTH_JWT_TIMESTAMP_CHECK_FAILED",
+  "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED",
+  "OAUTH_KEY_SELECTION_FAILED",
+  "OAUTH_UNSUPPORTED_OPERATION",
 ]);
 
 /** What a provider says of a person (RFC 6749 §4.1.2.1; OpenID Connect Core 1.0 §3.1.2.6). */
 const DENIED: ReadonlySet<unknown> = new Set([
-  ...["access_denied", "login_required", "consent_required"],
-  ...["interaction_required", "account_selection_required"],
+  "access_denied",
+  "login_required",
+  "consent_required",
+  "interaction_required",
+  "account_selection_required",
 ]);
 
 /** Returns the refusal for an error that is not the provider's failure; undefined for a failure. */

@@ -43,8 +43,15 @@ export function comesFromProxies(folded: string): boolean {
 /** Hop-by-hop headers (RFC 9110 §7.6.1), and headers that the proxy writes itself. */
 export const DROPPED: readonly string[] = [
   ...CONNECTION_FIELDS,
-  ...["proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "trailer"],
-  ...["host", "content-length", "expect", "x-request-id", "x-retry-attempt"],
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-authentication-info",
+  "trailer",
+  "host",
+  "content-length",
+  "expect",
+  "x-request-id",
+  "x-retry-attempt",
   // CGI turns it into HTTP_PROXY, the variable for the proxy of the backend's own requests (CVE-2016-5385).
   "proxy",
 ];
@@ -74,7 +81,9 @@ export function identifiesCaller(folded: string): boolean {
 
 /** Headers that override the method, and thus the authorization: always removed. */
 export const METHOD_OVERRIDES: ReadonlySet<string> = new Set([
-  ...["x-http-method-override", "x-method-override", "x-http-method"],
+  "x-http-method-override",
+  "x-method-override",
+  "x-http-method",
 ]);
 
 /** Headers that some backends take for the path of the request. */
@@ -104,8 +113,14 @@ export function isForged(name: string, asked: readonly string[]): boolean {
 /** What Envoy and its codec write themselves, of which a client's own never reaches the backend. */
 const OF_ENVOY: ReadonlySet<string> = new Set([
   ...CONNECTION_FIELDS,
-  ...["host", "content-length", "x-request-id", "x-forwarded-for", "x-forwarded-proto"],
-  ...["expect", "trailer", "cdn-loop"],
+  "host",
+  "content-length",
+  "x-request-id",
+  "x-forwarded-for",
+  "x-forwarded-proto",
+  "expect",
+  "trailer",
+  "cdn-loop",
 ]);
 
 /** Whether a header of a request is Envoy's own, so that it is told no change of it. @param name in lower case. */
@@ -136,8 +151,14 @@ export function isOwnRequestHeader(name: string): boolean {
 
 const OWN_IN_ANSWERS = new Set([
   ...CONNECTION_FIELDS,
-  ...["proxy-authenticate", "trailer", "content-length", "content-range", "x-request-id"],
-  ...["ratelimit", "ratelimit-policy", "proxy-status"],
+  "proxy-authenticate",
+  "trailer",
+  "content-length",
+  "content-range",
+  "x-request-id",
+  "ratelimit",
+  "ratelimit-policy",
+  "proxy-status",
 ]);
 
 /** Whether a route must not change a header of answers: it frames the message, ends at this hop, or is Sallyport's own. */

@@ -171,7 +171,10 @@ export function headersOf(fields: readonly string[], from = 0): IncomingHttpHead
 /** Hop-by-hop fields (RFC 9110 §7.6.1); Node frames the message towards the client. */
 const DROPPED = new Set([
   ...CONNECTION_FIELDS,
-  ...["proxy-authenticate", "proxy-authorization", "proxy-authentication-info", "x-request-id"],
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-authentication-info",
+  "x-request-id",
 ]);
 
 const ABOUT_BODY = new Set([...DROPPED, "content-length", "trailer"]);

@@ -35,7 +35,12 @@ export function withoutTokens(fields: string[], places: TokenPlaces): string[] {
 
 /** Headers in which browsers and libraries repeat the URL of a page (`Ping-From`: HTML, hyperlink auditing). */
 const URL_HEADERS: ReadonlySet<string> = new Set([
-  ...["referer", "ping-from", "ping-to", "hx-current-url", "turbolinks-referrer", "next-url"],
+  "referer",
+  "ping-from",
+  "ping-to",
+  "hx-current-url",
+  "turbolinks-referrer",
+  "next-url",
 ]);
 
 /** Whether a header may repeat a URL with its query. @param folded a `foldedName`. */

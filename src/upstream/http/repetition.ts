@@ -13,8 +13,14 @@ export const DEFAULT_RETRY = { attempts: 1, on: ["connect", "stale"] as readonly
 
 /** Idempotent methods (RFC 9110 §9.2.2). */
 const IDEMPOTENT = new Set([
-  ...["GET", "HEAD", "OPTIONS", "PUT", "DELETE"],
-  ...["PROPFIND", "REPORT", "SEARCH"],
+  "GET",
+  "HEAD",
+  "OPTIONS",
+  "PUT",
+  "DELETE",
+  "PROPFIND",
+  "REPORT",
+  "SEARCH",
 ]);
 
 /** Whether a request may be sent twice. */

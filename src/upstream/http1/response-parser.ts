@@ -139,9 +139,14 @@ interface NodeParser {
 }
 
 const CONSTANTS = [
-  ...(["RESPONSE", "kLenientNone", "kOnMessageBegin", "kOnHeaders"] as const),
-  ...(["kOnHeadersComplete", "kOnBody", "kOnMessageComplete"] as const),
-];
+  "RESPONSE",
+  "kLenientNone",
+  "kOnMessageBegin",
+  "kOnHeaders",
+  "kOnHeadersComplete",
+  "kOnBody",
+  "kOnMessageComplete",
+] as const;
 type Constants = Readonly<Record<(typeof CONSTANTS)[number], number>>;
 type NodeParserClass = (new () => NodeParser) & Constants;
 
