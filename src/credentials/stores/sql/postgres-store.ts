@@ -31,7 +31,8 @@ export const postgres: StoreKind<StoreSettings<"postgres">> = {
       ...hashStore(users, verifier),
       failing: access.failing,
       async reload(latest) {
-        if (trust.follow(latest)) await pool.renew();
+        // A reload, and those after it, must not wait for a query that hangs.
+        if (trust.follow(latest)) void pool.renew().catch(() => undefined);
       },
       connections: () => pool.connections,
       async examine(timeoutMs) {
