@@ -31,8 +31,7 @@ export const postgres: StoreKind<StoreSettings<"postgres">> = {
       ...hashStore(users, verifier),
       failing: access.failing,
       async reload(latest) {
-        // A reload, and those after it, must not wait for a query that hangs.
-        if (trust.follow(latest)) void pool.renew().catch(() => undefined);
+        if (trust.follow(latest)) pool.renew();
       },
       connections: () => pool.connections,
       async examine(timeoutMs) {
