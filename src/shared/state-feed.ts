@@ -88,6 +88,8 @@ interface StateFeedOptions {
     operation: SharedOperation | "wait",
     ask: () => Promise<Answer>,
   ) => Promise<Answer>;
+  /** Called when the server is seen to have its data, or else may have lost what was stored last. */
+  readonly checked: (hasAll: boolean) => void;
   /** Sends the server the revocations that it lacks. Resolves to whether all are stored. */
   readonly missing: (revocations: readonly Revocation[]) => Promise<boolean>;
 }
@@ -193,6 +195,7 @@ export class StateFeed {
     const greet = () =>
       commands.run(GREET, [probe, mark, events, revocations, filled], [candidate, this.#after]);
     const [found = "", last, told] = textsOf(await measured("connect", greet));
+    this.#options.checked(found === this.#mark && !cutOff);
     if (found === this.#mark) {
       // Without the last event that was read, it has dropped events, or lost its latest writes (an older snapshot).
       if (cutOff && last === "") await this.#rejoin(commands);

@@ -80,3 +80,31 @@ test.skipIf(redisMissing !== undefined)(
     }
   },
 );
+
+test.skipIf(redisMissing !== undefined)(
+  `a logout that nobody had read when the state server lost its data is told again ${redisMissing ?? ""}`,
+  { timeout: 60_000 },
+  async () => {
+    const [one, other] = [await start(), await start()];
+    const logOut = async (): Promise<string> => {
+      const { token } = await logInAt(one, ALICE.username);
+      expect((await ask(one, "/api/logout", { method: "POST", token })).status).toBe(200);
+      return token;
+    };
+    const statusAt = async (gate: Sallyport, token: string): Promise<number> =>
+      (await ask(gate, "/x", { token })).status;
+    const known = await logOut();
+    await until(async () => (await statusAt(other, known)) === 401);
+    other.signal("SIGSTOP");
+    const unread = await logOut();
+    one.signal("SIGSTOP");
+    await redis.kill();
+    await redis.start();
+    await redis.command("FLUSHALL");
+    other.signal("SIGCONT");
+    const filled = () => redis.command("GET", "{sallyport:}filled");
+    await until(async () => (await filled()) !== null, 20_000);
+    one.signal("SIGCONT");
+    await until(async () => (await statusAt(other, unread)) === 401, 10_000);
+  },
+);
