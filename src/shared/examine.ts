@@ -1,4 +1,4 @@
-import { GREET } from "./state-feed.ts";
+import { FIRST_ID, GREET } from "./state-feed.ts";
 import { locate, type StatePlace } from "./state-server.ts";
 import { DEADLINE_MS, StateConnection, whyUnavailable } from "./state-connection.ts";
 import { keysFor } from "./wire.ts";
@@ -30,9 +30,9 @@ export async function examineStateServer(
     const server = await locate(place, probe, deadlineMs);
     connection = await StateConnection.open(server, deadlineMs);
     const keys = [probe, mark, events, revocations, filled];
-    await connection.run(GREET, keys, ["doctor"]);
+    await connection.run(GREET, keys, ["doctor", FIRST_ID]);
     const began = performance.now();
-    await connection.run(GREET, keys, ["doctor"]);
+    await connection.run(GREET, keys, ["doctor", FIRST_ID]);
     const answerMs = performance.now() - began;
     // A replica does not need this permission.
     const said = await connection.call("INFO").catch(() => "");

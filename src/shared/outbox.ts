@@ -17,6 +17,8 @@ const AT_ONCE = 200;
 /** How many events wait at most while the server is unavailable. */
 const MOST_ATTEMPTS = 1_000;
 const MOST_REVOCATIONS = 250_000;
+/** How many revocations are sent again, at most, when the server may have lost them. */
+const MOST_REPEATED = 1_000;
 
 /**
  * Publishes events to all replicas. KEYS: events. ARGV: milliseconds to keep, maximum events, sender; then the
@@ -60,6 +62,9 @@ export class Outbox {
   readonly #limits: readonly string[];
   #attempts: string[] = [];
   #revocations: Waiting[] = [];
+  /** The last revocations that were stored since the server was last seen to have its data, and those before them. */
+  #stored: Revocation[] = [];
+  #storedBefore: Revocation[] = [];
   #sending: Promise<void> | undefined;
   #lost = 0;
 
@@ -94,6 +99,20 @@ export class Outbox {
     return (await Promise.all(stored)).every(Boolean);
   }
 
+  /** The server has its data: others have had time to read what was stored before its last check. */
+  confirm(): void {
+    this.#storedBefore = this.#stored;
+    this.#stored = [];
+  }
+
+  /** Sends again what was stored last: the server may have lost it before anybody else has read it. */
+  repeat(): void {
+    const again = [...this.#storedBefore, ...this.#stored];
+    this.#storedBefore = [];
+    this.#stored = [];
+    void this.addRevocations(again);
+  }
+
   /** Sends everything in batches, and stops at the first batch that fails. Never rejects. */
   send(through: (publish: Publish) => Promise<unknown>): Promise<void> {
     this.#sending ??= this.#sendAll(through)
@@ -122,6 +141,8 @@ export class Outbox {
       this.#revocations.unshift(...some);
       throw error;
     }
+    const stored = some.map(({ revocation }) => revocation);
+    this.#stored = [...this.#stored, ...stored].slice(-MOST_REPEATED);
     callEach(some, ({ settle }) => settle(true));
   }
 

@@ -157,6 +157,11 @@ export class SharedState {
       keys: this.#keys,
       clock: this.#options.clock,
       measured: (operation, ask) => this.#measured(operation, ask),
+      checked: (hasAll) => {
+        if (hasAll) return this.#outbox.confirm();
+        this.#outbox.repeat();
+        this.#flush();
+      },
       missing: (revocations) => {
         const stored = this.#outbox.addRevocations(revocations);
         this.#flush();

@@ -49,7 +49,8 @@ export interface SharedListeners {
 }
 
 const ID = /^(\d{1,15})-(\d{1,15})$/;
-const FIRST_ID = "0-0";
+/** Before the first event. */
+export const FIRST_ID = "0-0";
 
 /** Whether the event `id` came after the event `other`. */
 function isAfter(id: string, other: string): boolean {
@@ -87,22 +88,24 @@ interface StateFeedOptions {
     operation: SharedOperation | "wait",
     ask: () => Promise<Answer>,
   ) => Promise<Answer>;
+  /** Called when the server is seen to have its data, or else may have lost what was stored last. */
+  readonly checked: (hasAll: boolean) => void;
   /** Sends the server the revocations that it lacks. Resolves to whether all are stored. */
   readonly missing: (revocations: readonly Revocation[]) => Promise<boolean>;
 }
 
 /**
  * Checks that the server accepts writes, and returns its state. KEYS: probe, mark, events, revocations, filled. ARGV:
- * the mark to set if there is none. Returns the mark, the id of the first event (empty if there is none), and the
- * mark up to which the server was refilled (empty if never).
+ * the mark to set if there is none, and the id of an event. Returns the mark, the id of that event (empty if it is not
+ * there), and the mark up to which the server was refilled (empty if never).
  */
 export const GREET = script(`
 redis.call('SET', KEYS[1], '1', 'PX', 1000)
 redis.call('SET', KEYS[2], ARGV[1], 'NX')
 local time = redis.call('TIME')
 redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', time[1] * 1000 + math.floor(time[2] / 1000))
-local first = redis.call('XRANGE', KEYS[3], '-', '+', 'COUNT', 1)
-return { redis.call('GET', KEYS[2]), first[1] and first[1][1] or '', redis.call('GET', KEYS[5]) or '' }`);
+local last = redis.call('XRANGE', KEYS[3], ARGV[2], ARGV[2])
+return { redis.call('GET', KEYS[2]), last[1] and last[1][1] or '', redis.call('GET', KEYS[5]) or '' }`);
 
 /**
  * Reads events after an id. KEYS: events. ARGV: id, maximum. Returns the server's time in milliseconds, and the
@@ -146,7 +149,7 @@ export class StateFeed {
    * @throws StateUnavailable
    */
   async catchUp(commands: StateConnection, moved: boolean): Promise<void> {
-    await this.#greet(commands, true);
+    await this.#greet(commands, !moved);
     if (moved) await this.#rejoin(commands);
     const { keys, measured } = this.#options;
     for (let page = 0; page < MOST_PAGES; page += 1) {
@@ -190,16 +193,19 @@ export class StateFeed {
     const { probe, mark, events, revocations, filled } = keys;
     const candidate = randomBytes(9).toString("base64url");
     const greet = () =>
-      commands.run(GREET, [probe, mark, events, revocations, filled], [candidate]);
-    const [found = "", first = "", told] = textsOf(await measured("connect", greet));
-    const emptied = found !== this.#mark;
+      commands.run(GREET, [probe, mark, events, revocations, filled], [candidate, this.#after]);
+    const [found = "", last, told] = textsOf(await measured("connect", greet));
+    this.#options.checked(found === this.#mark && !cutOff);
+    if (found === this.#mark) {
+      // Without the last event that was read, it has dropped events, or lost its latest writes (an older snapshot).
+      if (cutOff && last === "") await this.#rejoin(commands);
+      return;
+    }
     // If the server was emptied, its stream contains everything published since.
-    const missed = cutOff && !emptied && (first === "" || isAfter(first, this.#after));
-    if (!emptied && !missed) return;
     const known = this.#options.known();
     const isFilled = told === found || known.length === 0;
     const fills = !isFilled && (await this.#mayFill(commands));
-    if (fills || missed || this.#mark === undefined || known.length > KEPT_EVENTS) {
+    if (fills || this.#mark === undefined || known.length > KEPT_EVENTS) {
       const missing = await missingRevocations(commands, revocations, known, listeners.revoked);
       if (fills) void this.#fill(commands, missing, found);
     }
@@ -208,8 +214,8 @@ export class StateFeed {
   }
 
   /**
-   * Continues on another server after a failover. Servers replicate asynchronously: this one may lack what its
-   * predecessor accepted last.
+   * Continues on another server after a failover, or on one that was restored. Servers replicate asynchronously: this one
+   * may lack what its predecessor accepted last.
    */
   async #rejoin(commands: StateConnection): Promise<void> {
     const { keys, measured, missing, known, listeners } = this.#options;

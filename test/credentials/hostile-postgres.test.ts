@@ -4,8 +4,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { HashingPool } from "../../src/credentials/hashing/hashing-pool.ts";
 import { openUserStore } from "../../src/credentials/stores/store-kinds.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { testCertificates } from "../support/certificates.ts";
 import { listeningPort } from "../support/listening-port.ts";
 import { recordedLog } from "../support/recorded-log.ts";
+import { temporaryDirectory } from "../support/temporary-directory.ts";
 import { until } from "../support/until.ts";
 import { cheapHash, contentOf, STRANGER } from "./fixture.ts";
 
@@ -154,7 +156,10 @@ const SERVERS: Record<string, Script> = {
 };
 
 /** Starts a server that closes no connection. */
-async function openHostile({ greeting, begun = BEGUN, answer = Buffer.alloc(0) }: Script) {
+async function openHostile(
+  { greeting, begun = BEGUN, answer = Buffer.alloc(0) }: Script,
+  more: { readonly timeout?: number; readonly caFile?: string } = {},
+) {
   const sockets = new Set<Socket>();
   const heard: Buffer[] = [];
   const say = (socket: Socket, what: Answer): void =>
@@ -183,7 +188,7 @@ async function openHostile({ greeting, begun = BEGUN, answer = Buffer.alloc(0) }
   const url = `postgres://sallyport:of-the-test@127.0.0.1:${listeningPort(server)}/shop`;
   const query = "SELECT password_hash FROM users WHERE name = $1";
   const store = await openUserStore(
-    { kind: "postgres", url, query, tls: false, connections: 2, timeout: 300 },
+    { kind: "postgres", url, query, tls: false, connections: 2, timeout: 300, ...more },
     { contentOf, log, verifier, clock: systemClock, queue: 10 },
   );
   onTestFinished(() => store.close());
@@ -238,4 +243,20 @@ test("accepts a valid answer of the same form", async () => {
     verdict = await store.verify("alice", "apple", STRANGER);
   }
   expect(verdict).toMatchObject({ result: "found", user });
+});
+
+test("neither a reload with other authorities nor one without the store waits for a query that hangs", async () => {
+  const { ca } = await testCertificates();
+  await using directory = await temporaryDirectory();
+  const caFile = await directory.write("ca.crt", ca);
+  const { store, heard } = await openHostile({ greeting: LET_IN }, { caFile, timeout: 2_000 });
+  const attempt = store.verify("alice", "apple", STRANGER);
+  await until(() => Buffer.concat(heard).includes("SELECT"));
+  await directory.write("ca.crt", `${ca}${ca}`);
+  await directory.write("ca.crt", `${ca}${ca}`);
+  const began = performance.now();
+  await store.reload(contentOf);
+  await store.close();
+  expect(performance.now() - began).toBeLessThan(500);
+  expect(await attempt).toEqual({ result: "unavailable" });
 });

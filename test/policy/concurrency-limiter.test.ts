@@ -87,7 +87,7 @@ describe("replicas", () => {
   function start(replicas: number) {
     const told = Array.from({ length: replicas }, () => new Map<string, number>());
     const asked: (readonly RequestsInFlight[])[] = [];
-    const server = { up: true };
+    const server = { up: true, forget: () => told.forEach((each) => each.clear()) };
     const settle =
       (own: number): SettleConcurrency =>
       async (counts) => {
@@ -154,6 +154,36 @@ describe("replicas", () => {
     server.up = false;
     await settled();
     expect([other.take("a"), other.take("a")]).toEqual([true, false]);
+  });
+
+  test("requests that outlast an outage of the server count again for the others after it", async () => {
+    const { limits, server } = start(2);
+    const [one, other] = limits;
+    one.take("a");
+    one.take("a");
+    await settled();
+    server.up = false;
+    await vi.advanceTimersByTimeAsync(10_000);
+    server.forget();
+    server.up = true;
+    await vi.advanceTimersByTimeAsync(5_000);
+    if (other.take("a")) other.release("a");
+    await settled();
+    expect(other.take("a")).toBe(false);
+  });
+
+  test("requests that began during an outage count for the others after it", async () => {
+    const { limits, server } = start(2);
+    const [one, other] = limits;
+    server.up = false;
+    one.take("a");
+    one.take("a");
+    await settled();
+    server.up = true;
+    await vi.advanceTimersByTimeAsync(5_000);
+    if (other.take("a")) other.release("a");
+    await settled();
+    expect(other.take("a")).toBe(false);
   });
 
   test("a replica with only short requests also learns of the others, and synchronizes every few seconds", async () => {

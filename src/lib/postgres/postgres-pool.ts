@@ -187,16 +187,18 @@ export class PostgresPool {
     }
   }
 
-  /** Closes idle connections. New ones use the current authorities. */
-  async renew(): Promise<void> {
-    const before = this.#pool;
+  /**
+   * Closes idle connections, and the others after their query. Nobody waits for those: a reload, and those after it, must not
+   * wait for a server that hangs. New connections use the current authorities.
+   */
+  renew(): void {
+    void this.#pool?.then((pool) => pool.end()).catch(() => undefined);
     this.#pool = undefined;
-    await (await before)?.end();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.renew();
+    this.renew();
   }
 
   async #open(): Promise<pg.Pool> {

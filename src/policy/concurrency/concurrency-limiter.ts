@@ -65,10 +65,12 @@ class ConcurrencySettling {
       .filter(({ key, requests }) => repeats || requests > 0 || this.#isNews(key));
     if (counts.length === 0) return;
     const elsewhere = await this.#settle(counts).catch(() => undefined);
-    // Without the server, each replica counts on its own.
-    if (elsewhere === undefined) return this.#settled.clear();
+    // Without the server, each replica counts on its own. What stays in flight is reported until the server is back.
+    if (elsewhere === undefined) {
+      for (const [key, each] of this.#settled) this.#settled.set(key, { ...each, elsewhere: 0 });
+    }
     for (const [place, { key, requests }] of counts.entries()) {
-      const others = elsewhere[place] ?? 0;
+      const others = elsewhere?.[place] ?? 0;
       const since = changed.has(key) ? round : (this.#settled.get(key)?.round ?? round);
       this.#settled.set(key, { told: requests, elsewhere: others, round: since });
     }

@@ -110,6 +110,8 @@ const MOST_CHARACTERS = 4 * 1024 ** 2;
 /** How old a proof may be, and how far ahead a client's clock, in milliseconds. */
 const BACK_MS = 60_000;
 const AHEAD_MS = 5_000;
+/** How far the clock of another replica may be behind ours, in milliseconds: it accepts a proof for so much longer. */
+const BEHIND_MS = 5_000;
 
 const UNBOUND: TokenRefusal = { step: "proof", reason: "unbound" };
 const MISSING = missing("there is no DPoP header");
@@ -256,7 +258,8 @@ export class Proofs {
     if (found !== "new") return found === "full" ? FULL : REPLAYED;
     if (remember === undefined) return undefined;
     // What is not known of other replicas does not count.
-    return remember(name, until - now).then((isNew) => (isNew === false ? REPLAYED : undefined));
+    const forMs = until - now + BEHIND_MS;
+    return remember(name, forMs).then((isNew) => (isNew === false ? REPLAYED : undefined));
   }
 }
 

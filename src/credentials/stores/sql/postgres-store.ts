@@ -31,7 +31,7 @@ export const postgres: StoreKind<StoreSettings<"postgres">> = {
       ...hashStore(users, verifier),
       failing: access.failing,
       async reload(latest) {
-        if (trust.follow(latest)) await pool.renew();
+        if (trust.follow(latest)) pool.renew();
       },
       connections: () => pool.connections,
       async examine(timeoutMs) {
