@@ -65,7 +65,10 @@ async function measure(chosen: Arguments): Promise<Results> {
     packages: Object.fromEntries(
       PACKAGES.filter(hasPackage).map((name) => [name, packageVersion(name)]),
     ),
-    ...{ rounds, seconds, absent, rows },
+    rounds,
+    seconds,
+    absent,
+    rows,
   };
   await mkdir(dirname(json), { recursive: true });
   for (const name of scenarios) {

@@ -152,7 +152,9 @@ async function compare(
   const grpc = http2 === "grpc";
   await using backend = await (grpc ? startGrpc({ holds: false }) : startSink());
   const place: Place = {
-    ...{ backend: backend.port, tls, cores: "own" },
+    backend: backend.port,
+    tls,
+    cores: "own",
     ...(http2 !== undefined && { http2: grpc ? "both" : "front" }),
   };
   const heapSocket = (of: keyof Compared): string => join(setting.directory, `${of}.sock`);

@@ -55,8 +55,13 @@ async function main(args: readonly string[]): Promise<void> {
 
 function deploymentOf(replicas: number, users: number): Deployment {
   return {
-    ...{ replicas, users, lifetime: 5 * 3_600, failing: 0.05, loggingOut: 0.1 },
-    ...{ limited: users / 20, active: users / 10 },
+    replicas,
+    users,
+    lifetime: 5 * 3_600,
+    failing: 0.05,
+    loggingOut: 0.1,
+    limited: users / 20,
+    active: users / 10,
   };
 }
 

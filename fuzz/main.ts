@@ -26,7 +26,10 @@ async function main(args: readonly string[]): Promise<number> {
     const share = storms === undefined ? seconds : seconds * (1 - STORMS_SHARE);
     const { findings, tally } = await fuzz({
       start: startSallyport,
-      ...{ classes, seed, seconds: share, say },
+      classes,
+      seed,
+      seconds: share,
+      say,
     });
     for (const finding of findings) console.log(`${textOf(finding)}\n`);
     console.log(`${tally.line()}, ${findings.length} findings, seed ${seed}\n${tally.table()}`);
@@ -36,7 +39,10 @@ async function main(args: readonly string[]): Promise<number> {
     const share = classes.length === 0 ? seconds : seconds * STORMS_SHARE;
     const report = await playStorms({
       start: startFront,
-      ...{ kinds: storms, seed, seconds: share, say },
+      kinds: storms,
+      seed,
+      seconds: share,
+      say,
     });
     for (const finding of report.findings) console.log(`${stormText(finding)}\n`);
     console.log(

@@ -32,8 +32,11 @@ export async function startOauth2Proxy({ keys }: Setting): Promise<Running> {
     "email-domain": "*",
     "allowed-group": GROUP,
     // Logins are not measured; these only have to be there.
-    ...{ "client-id": AUDIENCE, "client-secret": "unused", "cookie-secret": "0".repeat(32) },
-    ...{ "login-url": `${ISSUER}/login`, "redeem-url": `${ISSUER}/redeem` },
+    "client-id": AUDIENCE,
+    "client-secret": "unused",
+    "cookie-secret": "0".repeat(32),
+    "login-url": `${ISSUER}/login`,
+    "redeem-url": `${ISSUER}/redeem`,
     provider: "oidc",
     "oidc-issuer-url": ISSUER,
     "skip-oidc-discovery": true,

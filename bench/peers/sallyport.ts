@@ -90,7 +90,8 @@ function describe(
       workers,
       // Bodies are still limited, but above the largest one that is sent. All clients have one address.
       limits: {
-        ...{ bodyBytes: "1GiB", connectionsPerAddress: 10_000 },
+        bodyBytes: "1GiB",
+        connectionsPerAddress: 10_000,
         ...(http2 !== undefined && { bufferedBytes: "1GiB" }),
       },
       ...(http2 !== undefined && { http2: true }),

@@ -43,8 +43,11 @@ const workers = (variant: string): Target => ({
 
 const transfer = (variant: string, peer: PeerName, limit: number): Target => ({
   what: `(d) ${variant}, CPU s/GB to ${peer}`,
-  ...{ scenario: "d", variant, figure: "cpuPerGb" },
-  ...{ to: { peer }, limit },
+  scenario: "d",
+  variant,
+  figure: "cpuPerGb",
+  to: { peer },
+  limit,
 });
 
 function absolute(

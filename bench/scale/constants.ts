@@ -74,7 +74,10 @@ export async function measureConstants(): Promise<Constants> {
   const startWithMany = await costOf(STARTS, () => startReplicas(redis));
   const constants = {
     connectionBytes: (opened.memory - alone.memory) / (2 * REPLICAS),
-    ...{ tell, settle, idle, start },
+    tell,
+    settle,
+    idle,
+    start,
     hear: each(minus(heard, tell), REPLICAS),
     startEvent: each(minus(startWithAll, startWithMany), events),
     startRevocation: each(minus(startWithMany, start), REVOCATIONS),
@@ -93,13 +96,11 @@ interface Replica {
 
 async function openReplica({ url }: RedisServer): Promise<Replica> {
   const state = new SharedState({
-    ...{
-      place: { server: stateServerAt(url) },
-      prefix: "sallyport:",
-      timeout: 50,
-      log: NOOP_LOG,
-      clock: systemClock,
-    },
+    place: { server: stateServerAt(url) },
+    prefix: "sallyport:",
+    timeout: 50,
+    log: NOOP_LOG,
+    clock: systemClock,
     observer: { sharedStateAsked: () => undefined },
   });
   const replica = { state, heard: 0 };
@@ -148,7 +149,9 @@ function attempt(): AttemptEnd {
 function revocations(): Revocation[] {
   const until = Date.now() + 5 * 3_600_000;
   return Array.from({ length: REVOCATIONS }, () => ({
-    ...{ kind: "token", name: randomUUID(), until },
+    kind: "token",
+    name: randomUUID(),
+    until,
   }));
 }
 

@@ -53,8 +53,13 @@ export function simulate(deployment: Deployment, constants: Constants, pace: Pac
     eventsPerSecond * replicas * hear.sent + settled * settle.sent + replicas * idle.sent;
   const revocations = logins * loggingOut * lifetime;
   return {
-    ...{ connections: 2 * replicas, eventsPerSecond, answersPerSecond: answers },
-    ...{ settledPerSecond: settled, cpu: cpu / 1e6, sent, revocations },
+    connections: 2 * replicas,
+    eventsPerSecond,
+    answersPerSecond: answers,
+    settledPerSecond: settled,
+    cpu: cpu / 1e6,
+    sent,
+    revocations,
     serverBytes:
       2 * replicas * constants.connectionBytes +
       KEPT_EVENTS * constants.eventBytes +

@@ -24,7 +24,11 @@ export async function ask({ port, ca, path, token, body }: Question): Promise<Re
     ...(body !== undefined && { "content-type": "application/json" }),
   };
   const options = {
-    ...{ host: "127.0.0.1", port, path, headers, agent: false },
+    host: "127.0.0.1",
+    port,
+    path,
+    headers,
+    agent: false,
     method: body === undefined ? "GET" : "POST",
     signal: AbortSignal.timeout(10_000),
   };

@@ -34,7 +34,8 @@ export async function measureHandshakes(
       await load({ port, tls: true, tokens, seconds: 2 });
       for (const { variant, resumed, contenders } of kinds) {
         contenders.push({
-          ...{ peer: name, variant },
+          peer: name,
+          variant,
           async measure() {
             const ca = setting.certificate.pem;
             let before = 0;

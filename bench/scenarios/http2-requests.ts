@@ -34,7 +34,8 @@ export async function measureHttp2Requests(
   await using ends = new AsyncDisposableStack();
   const backend = ends.use(await (grpc ? startGrpc({ holds: false }) : startBackend(setting)));
   const place: Place = {
-    ...{ backend: backend.port, tls: true },
+    backend: backend.port,
+    tls: true,
     cores: "own",
     http2: grpc ? "both" : "front",
   };

@@ -33,7 +33,8 @@ export async function measureIdleStreams(
     const contenders = peers
       .filter((peer) => bench.peers.includes(peer))
       .map((peer): Contender => ({
-        ...{ peer, variant },
+        peer,
+        variant,
         measure: () => measure(bench, PEERS[peer], grpc, backend.port),
       }));
     rows.push(...(await inTurns(scenario, contenders, rounds, say)));

@@ -12,8 +12,10 @@ export const GROUP = "measured";
 
 /** Other claims, which are typical of identity providers. */
 const MORE = {
-  ...{ scope: "openid orders:read orders:write", tenant: { name: "acme" } },
-  ...{ email: "alice@example.com", email_verified: true },
+  scope: "openid orders:read orders:write",
+  tenant: { name: "acme" },
+  email: "alice@example.com",
+  email_verified: true,
 };
 
 /** A key pair that all peers share. */

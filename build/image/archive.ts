@@ -42,16 +42,21 @@ export async function writeLayout(
   const manifests = [];
   for (const { architecture, layers } of images) {
     const image = {
-      ...{ created, architecture, os: "linux", config },
+      created,
+      architecture,
+      os: "linux",
+      config,
       rootfs: { type: "layers", diff_ids: layers.map(({ diffId }) => diffId) },
       history: layers.map(({ title }) => ({ created, created_by: `npm run image: ${title}` })),
     };
     const stored: Descriptor[] = [];
     for (const { data } of layers) stored.push(await put(data, `${TYPE}.layer.v1.tar+gzip`));
     const manifest = {
-      ...{ schemaVersion: 2, mediaType: `${TYPE}.manifest.v1+json` },
+      schemaVersion: 2,
+      mediaType: `${TYPE}.manifest.v1+json`,
       config: await putJson(image, `${TYPE}.config.v1+json`),
-      ...{ layers: stored, annotations: config.Labels },
+      layers: stored,
+      annotations: config.Labels,
     };
     const platform = {
       architecture,

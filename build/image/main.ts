@@ -90,7 +90,10 @@ async function build(scratch: string): Promise<void> {
   const text = { type: "string" } as const;
   const { values } = parseArgs({
     options: {
-      ...{ out: text, platform: text, name: text, revision: text },
+      out: text,
+      platform: text,
+      name: text,
+      revision: text,
       base: { type: "string", multiple: true },
       help: { type: "boolean", short: "h" },
     },

@@ -23,7 +23,10 @@ export async function billOfMaterials(
 ): Promise<Spdx> {
   const ofLibraries = await librariesOf(repository);
   const more = inputs.map(({ name, version, uri, sha256 }, index) => ({
-    ...{ name, versionInfo: version, downloadLocation: "NOASSERTION", filesAnalyzed: false },
+    name,
+    versionInfo: version,
+    downloadLocation: "NOASSERTION",
+    filesAnalyzed: false,
     SPDXID: `SPDXRef-Input-${index + 1}`,
     checksums: [{ algorithm: "SHA256", checksumValue: sha256 }],
     externalRefs: [
@@ -31,7 +34,8 @@ export async function billOfMaterials(
     ],
   }));
   const relations = more.map(({ SPDXID }) => ({
-    ...{ spdxElementId: "SPDXRef-DOCUMENT", relatedSpdxElement: SPDXID },
+    spdxElementId: "SPDXRef-DOCUMENT",
+    relatedSpdxElement: SPDXID,
     relationshipType: "DESCRIBES",
   }));
   const { creationInfo } = ofLibraries;

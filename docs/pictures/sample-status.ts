@@ -43,7 +43,12 @@ function minuteOf(index: number): RecentMinute {
 function route(name: string, path: string, access: string, ...counts: number[]): StatusRoute {
   const [requests = 0, clientErrors = 0, serverErrors = 0] = counts;
   return {
-    ...{ name, path, access, requests, clientErrors, serverErrors },
+    name,
+    path,
+    access,
+    requests,
+    clientErrors,
+    serverErrors,
     hosts: name === "orders" ? ["api.example.com"] : undefined,
     methods: name === "docs" ? ["GET"] : undefined,
     upstream: name === "orders" ? "orders" : "app",
@@ -82,13 +87,21 @@ function refusal(index: number, changes: Partial<StatusRefusal>): StatusRefusal 
     protocol: "HTTP/1.1",
     explanation: {
       verdict: {
-        ...{ outcome: "refused", status: 401, reason: "missing", route: "orders" },
-        ...{ detail: undefined, wouldDeny: undefined },
+        outcome: "refused",
+        status: 401,
+        reason: "missing",
+        route: "orders",
+        detail: undefined,
+        wouldDeny: undefined,
       },
       routes: [
         {
-          ...{ name: "orders", hosts: ["api.example.com"], path: "/api/orders" },
-          ...{ methods: undefined, result: "taken", misfits: [] },
+          name: "orders",
+          hosts: ["api.example.com"],
+          path: "/api/orders",
+          methods: undefined,
+          result: "taken",
+          misfits: [],
         },
       ],
       notes: [],
@@ -104,9 +117,14 @@ const CONFIG = "/etc/sallyport/config.yaml";
 
 /** A status with something in every section, for pictures and tests. */
 export const SAMPLE_STATUS: Status = {
-  ...{ version: "0.1.0", node: "26.10.0", host: "orders-7d9f", pid: 1, now: NOW },
+  version: "0.1.0",
+  node: "26.10.0",
+  host: "orders-7d9f",
+  pid: 1,
+  now: NOW,
   startedAt: NOW - 3 * DAY_MS - 4 * 60 * MINUTE_MS,
-  ...{ state: "serving", ready: true },
+  state: "serving",
+  ready: true,
   checks: [{ name: "draining", passed: true, state: "no" }],
   workers: { count: 2, alive: 2, answered: 2 },
   memory: { residentBytes: 153 * 1024 ** 2, bufferedBytes: 212 * 1024 },
@@ -118,31 +136,45 @@ export const SAMPLE_STATUS: Status = {
   ],
   upstreams: [
     {
-      ...{ name: "orders", inFlight: 13, waiting: 0 },
+      name: "orders",
+      inFlight: 13,
+      waiting: 0,
       targets: [
         target("https://orders-0.internal:9443", true, "ok", 12_000),
         target("https://orders-1.internal:9443", false, "ECONNREFUSED"),
       ],
     },
     {
-      ...{ name: "app", inFlight: 1, waiting: 0 },
+      name: "app",
+      inFlight: 1,
+      waiting: 0,
       targets: [target("http://127.0.0.1:8080", true, "ok")],
     },
   ],
   certificate: {
-    ...{ subject: "CN=api.example.com", issuer: "CN=Example CA" },
-    ...{ names: "DNS:api.example.com", notAfter: NOW + 61 * DAY_MS },
+    subject: "CN=api.example.com",
+    issuer: "CN=Example CA",
+    names: "DNS:api.example.com",
+    notAfter: NOW + 61 * DAY_MS,
   },
   keys: [
     {
       signs: "tokens",
-      ...{ kid: "qN8jCtSsgdPSYYhN91xMdC7nX", algorithm: "ES256", state: "published" },
-      ...{ file: "2026-11-22.pem", madeAt: NOW - 600_000, verifiesUntil: undefined },
+      kid: "qN8jCtSsgdPSYYhN91xMdC7nX",
+      algorithm: "ES256",
+      state: "published",
+      file: "2026-11-22.pem",
+      madeAt: NOW - 600_000,
+      verifiesUntil: undefined,
     },
     {
       signs: "tokens",
-      ...{ kid: "KIFO5Y4zwE0aLYFMziP3YYhN9", algorithm: "ES256", state: "signing" },
-      ...{ file: "2026-08-24.pem", madeAt: NOW - 90 * DAY_MS, verifiesUntil: NOW + 6 * DAY_MS },
+      kid: "KIFO5Y4zwE0aLYFMziP3YYhN9",
+      algorithm: "ES256",
+      state: "signing",
+      file: "2026-08-24.pem",
+      madeAt: NOW - 90 * DAY_MS,
+      verifiesUntil: NOW + 6 * DAY_MS,
     },
   ],
   dependencies: [
@@ -153,7 +185,10 @@ export const SAMPLE_STATUS: Status = {
     dependency("certificate", "served", "warn", "ends in 6d"),
   ],
   reload: {
-    ...{ at: NOW - 42 * MINUTE_MS, successful: true, files: [CONFIG], problems: [] },
+    at: NOW - 42 * MINUTE_MS,
+    successful: true,
+    files: [CONFIG],
+    problems: [],
     changes: [
       { key: "routes[0].require.groups.any", before: ["sales"], after: ["sales", "admin"] },
     ],

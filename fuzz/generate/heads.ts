@@ -39,9 +39,17 @@ export const HEAD_FORMS = [
 
 /** The writers use no more than the host. */
 const LISTENER = {
-  ...{ host: "localhost", token: "", protectedPath: "/", publicPath: undefined, asks: false },
-  ...{ publicSuffix: undefined, identityNames: [], seenIdentity: [], publicKeys: [] },
-  ...{ keyAddress: "", ownBackend: false },
+  host: "localhost",
+  token: "",
+  protectedPath: "/",
+  publicPath: undefined,
+  asks: false,
+  publicSuffix: undefined,
+  identityNames: [],
+  seenIdentity: [],
+  publicKeys: [],
+  keyAddress: "",
+  ownBackend: false,
 };
 /** Makes a client of this address a trusted proxy, whose fields about its own client count. */
 const FROM_PROXY = { trusted: true, header: `PROXY TCP4 ${TRUSTED_PEER} 127.0.0.1 1000 2000\r\n` };
@@ -51,7 +59,9 @@ export function headCase(form: HeadForm, head: Head): Case {
   const { target, lines = [], trusted = false, answered = [] } = head;
   const { frames, write } = FORMS[form];
   return {
-    ...{ dial: { ...PLAIN, ...(trusted && FROM_PROXY) }, frames, patient: false },
+    dial: { ...PLAIN, ...(trusted && FROM_PROXY) },
+    frames,
+    patient: false,
     rounds: [[write(LISTENER, target, lines)]],
     answer: { interim: "", fields: answered.map((line) => `${line}\r\n`).join("") },
   };

@@ -125,7 +125,8 @@ function put(field: fc.Arbitrary<Field>): fc.Arbitrary<Change> {
 const body = fc.oneof(
   { arbitrary: fc.constant(undefined), weight: 3 },
   fc.array(fc.constantFrom("", "x", "hello", SMUGGLED, `0\r\n\r\n${SMUGGLED}`), {
-    ...{ minLength: 1, maxLength: 3 },
+    minLength: 1,
+    maxLength: 3,
   }),
 );
 const trailers = fc.oneof(
@@ -153,7 +154,10 @@ function request(credentials: Credentials): fc.Arbitrary<StreamRequest> {
       authority: fc.constantFrom("localhost", "a.test:8443", "LOCALHOST"),
       token: fc.option(bearer(credentials), { freq: 2 }),
       others: fc.array(lower, { maxLength: 3 }),
-      ...{ changes, body, trailers, lengths },
+      changes,
+      body,
+      trailers,
+      lengths,
     })
     .map(({ method, path, authority, token, others, changes, body, trailers, lengths }) => {
       const right = [String((body ?? []).join("").length)];

@@ -72,7 +72,8 @@ export async function startFront(targets: Targets, secure: boolean): Promise<Fro
   }
   const authority = secure ? ca : undefined;
   return {
-    ...{ port: ports.main, ca: authority },
+    port: ports.main,
+    ca: authority,
     token: (jti) => sign({ jti, sub: jti }),
     async revoke(token, byOwner) {
       const [port, path] = byOwner
@@ -133,14 +134,19 @@ function configuration(targets: Targets, tls: object | "off", turn: number): obj
   const retry = { attempts: 2, on: ["502", "503", "504", "connect", "stale"] };
   const open = { auth: "none", retry };
   const at = (path: string, upstream: string, more: object): object => ({
-    ...{ name: path.slice(1).replaceAll("/", "-"), path, upstream },
+    name: path.slice(1).replaceAll("/", "-"),
+    path,
+    upstream,
     ...more,
   });
   return {
     server: { listen: "127.0.0.1:0", tls, http2: true, drain: { delay: "0s", timeout: "1s" } },
     admin: { listen: "127.0.0.1:0" },
     tokens: {
-      ...{ issuer: ISSUER, audience: AUDIENCE, algorithm: "EdDSA", keys: "keys" },
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      algorithm: "EdDSA",
+      keys: "keys",
       revocation: { logout: true },
     },
     routes: [

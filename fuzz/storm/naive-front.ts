@@ -35,7 +35,8 @@ export async function startNaiveFront(targets: Targets): Promise<Front> {
   });
   const standing = await listening(server);
   return {
-    ...{ port: standing.port, ca: undefined },
+    port: standing.port,
+    ca: undefined,
     token: (jti) => jti,
     revoke: () => Promise.resolve(true),
     reload: () => Promise.resolve(),

@@ -100,9 +100,13 @@ function overHttp1({ port: number, ca }: Peer, keeps: boolean): Ask {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const sent = (ca === undefined ? httpRequest : httpsRequest)(
       {
-        ...{ host: "127.0.0.1", port: number, agent, signal },
+        host: "127.0.0.1",
+        port: number,
+        agent,
+        signal,
         ...(ca === undefined ? {} : trusting(ca)),
-        ...{ method: question.method, path: question.path },
+        method: question.method,
+        path: question.path,
         headers: question.chunked || question.body === "" ? {} : lengthOf(question),
       },
       resolve,
@@ -148,7 +152,8 @@ function overHttp2({ port: number, ca }: Peer, keeps: boolean): Ask {
     const on = await session(signal);
     const { method, path, body, chunked } = question;
     const stream = on.request({
-      ...{ ":method": method, ":path": path },
+      ":method": method,
+      ":path": path,
       ...(chunked || body === "" ? {} : lengthOf(question)),
     });
     const ended = (): void => stream.close(constants.NGHTTP2_CANCEL);

@@ -96,9 +96,12 @@ export async function startOddBackends(seed: number, kinds: Kinds): Promise<OddB
   const [busy1 = "", busy2 = "", reading1 = "", reading2 = ""] = honest.map(({ url }) => url);
   return {
     targets: {
-      ...{ http1: http1.url, h2c: h2c.url },
-      ...{ "busy-http1": busy1, "busy-h2c": busy2 },
-      ...{ "reading-http1": reading1, "reading-h2c": reading2 },
+      http1: http1.url,
+      h2c: h2c.url,
+      "busy-http1": busy1,
+      "busy-h2c": busy2,
+      "reading-http1": reading1,
+      "reading-h2c": reading2,
     },
     outlived,
     openStreams: () => [...streams].reduce((sum, each) => sum + each.open, 0),

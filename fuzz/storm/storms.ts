@@ -65,8 +65,11 @@ export async function storms(options: StormsOptions): Promise<StormsReport> {
       const few = await narrowed(options, one.seed, shows, narrowingSeconds * 1_000);
       deadline += performance.now() - began;
       findings.push({
-        ...{ seed: one.seed, kind, after: tookMs / 1_000 },
-        ...{ kinds: few ?? kinds, repeated: few !== undefined },
+        seed: one.seed,
+        kind,
+        after: tookMs / 1_000,
+        kinds: few ?? kinds,
+        repeated: few !== undefined,
         faults: faults.filter((each) => each.kind === kind),
       });
     }

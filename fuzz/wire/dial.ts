@@ -32,7 +32,9 @@ export function dialled({ port, ca }: Listener, localAddress: string, dial: Dial
   // An error of this connection also ends the TLS connection above it.
   socket.on("error", () => undefined);
   return connectTls({
-    ...{ socket, ca, servername: "localhost" },
+    socket,
+    ca,
+    servername: "localhost",
     ...(dial.offers.length === 0 ? {} : { ALPNProtocols: [...dial.offers] }),
   });
 }

@@ -105,7 +105,7 @@ export async function deploy({ entry, workers, book }: DeploymentOptions): Promi
     pid: proxy.pid,
     port: ports.get("listening") ?? 0,
     adminPort: ports.get("admin listening") ?? 0,
-    ...{ inspector, ca, backends, users, foreignKey },
+    inspector, ca, backends, users, foreignKey,
     async replaceFile(name, content) {
       const path = join(directory.path, name);
       await writeFile(`${path}.new`, content);

@@ -58,7 +58,13 @@ export function readArguments(args: readonly string[]) {
       throw new Error(`no attack is named ${name}`);
   }
   return {
-    ...{ quick, only, entry, bare, json, list, help },
+    quick,
+    only,
+    entry,
+    bare,
+    json,
+    list,
+    help,
     memoryOnly: values["memory-only"],
     slowestMs: whole("slowest", values.slowest ?? "1000", 60_000),
     flags: values["node-flag"] ?? [],

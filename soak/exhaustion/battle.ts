@@ -33,18 +33,20 @@ export async function battle(attack: Attack, options: BattleOptions): Promise<Ju
   const { tls, workers, seconds } = options;
   const [token, witnessToken] = await Promise.all([tokenFor("mallory"), tokenFor("carol")]);
   const field: Battlefield = {
-    ...{ port, adminPort, tls, token, largeTokens },
+    port,
+    adminPort,
+    tls,
+    token,
+    largeTokens,
     connections: Number(shipped.limits["connections"]),
   };
   const orders = await attack.orders(field);
   await using witness = await startWitness({
-    ...{
-      port,
-      adminPort,
-      calmPort: victim.calmPort,
-      token: witnessToken,
-      ca: tls ? ca : undefined,
-    },
+    port,
+    adminPort,
+    calmPort: victim.calmPort,
+    token: witnessToken,
+    ca: tls ? ca : undefined,
     path: attack.slowBackend === true ? "/calm/ok" : "/app/ok",
   });
 
@@ -64,7 +66,12 @@ export async function battle(attack: Attack, options: BattleOptions): Promise<Ju
   const memory = await watched;
   const counts = together(attackers);
   const evidence: Evidence = {
-    ...{ name: attack.name, tls, workers, memory, testimony, counts },
+    name: attack.name,
+    tls,
+    workers,
+    memory,
+    testimony,
+    counts,
     fills: attack.fills ?? false,
     bit: attack.bites(counts, field),
     ended: victim.ended(),

@@ -42,7 +42,14 @@ async function main(args: readonly string[]): Promise<number> {
   const results: Judged[] = [];
   for (const { attack, tls, workers } of roundsOf(choice)) {
     const judged = await battle(attack, {
-      ...{ entry, bare, tls, workers, seconds, flags, memoryOnly, slowestMs },
+      entry,
+      bare,
+      tls,
+      workers,
+      seconds,
+      flags,
+      memoryOnly,
+      slowestMs,
     });
     console.log(row(judged));
     results.push(judged);

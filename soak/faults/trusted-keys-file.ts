@@ -35,6 +35,8 @@ export async function trustedKeysChange({
   await put(LOADED, keySetFile([next]));
   taken();
   await client.ask("token of a key taken away", {
-    ...{ path: `${OPEN}/echo`, token: old.token, right: [401] },
+    path: `${OPEN}/echo`,
+    token: old.token,
+    right: [401],
   });
 }

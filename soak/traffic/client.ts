@@ -90,7 +90,10 @@ export class Client {
     const { port, ca } = this.place;
     return httpsRequest({
       host: "127.0.0.1",
-      ...{ port, ca, path, method },
+      port,
+      ca,
+      path,
+      method,
       agent: alone ? false : this.#agent,
       headers: {
         "x-request-id": id,

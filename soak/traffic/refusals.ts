@@ -26,7 +26,11 @@ export function wrongMethod({ client }: World, kind: string): Promise<unknown> {
 
 export function tooLarge({ client, tokens }: World, kind: string): Promise<unknown> {
   return client.ask(kind, {
-    ...{ method: "POST", path: `${OPEN}/echo`, token: tokens.own, right: [413], alone: true },
+    method: "POST",
+    path: `${OPEN}/echo`,
+    token: tokens.own,
+    right: [413],
+    alone: true,
     headers: { "content-length": String(BODY_LIMIT + 1) },
     send: (sent) => sent.flushHeaders(),
   });
@@ -34,7 +38,10 @@ export function tooLarge({ client, tokens }: World, kind: string): Promise<unkno
 
 export function unmetExpectation({ client, tokens }: World, kind: string): Promise<unknown> {
   return client.ask(kind, {
-    ...{ path: `${OPEN}/echo`, token: tokens.own, right: [417], alone: true },
+    path: `${OPEN}/echo`,
+    token: tokens.own,
+    right: [417],
+    alone: true,
     headers: { expect: "the-unexpected" },
   });
 }

@@ -60,7 +60,12 @@ export function chunkedUpload({ client, tokens, dice }: World, kind: string): Pr
     sent.end();
   };
   return client.ask(kind, {
-    ...{ method: "POST", path, token: tokens.own, right: [200], check, send },
+    method: "POST",
+    path,
+    token: tokens.own,
+    right: [200],
+    check,
+    send,
     headers: { "transfer-encoding": "chunked" },
   });
 }
@@ -73,7 +78,12 @@ export function expectingUpload({ client, tokens }: World, kind: string): Promis
     sent.on("continue", () => sent.end(body)).flushHeaders();
   };
   return client.ask(kind, {
-    ...{ method: "POST", path, token: tokens.own, right: [200], check, send },
+    method: "POST",
+    path,
+    token: tokens.own,
+    right: [200],
+    check,
+    send,
     headers: { expect: "100-continue", "content-length": String(body.length) },
   });
 }

@@ -29,7 +29,13 @@ export function slowWriter({ client, tokens, dice }: World, kind: string): Promi
   const check = echoes({ method: "POST", path, subject: USER, body });
   const send = (sent: ClientRequest): void => void dribble(sent, body);
   return client.ask(kind, {
-    ...{ method: "POST", path, token: tokens.own, alone: true, right: [200], check, send },
+    method: "POST",
+    path,
+    token: tokens.own,
+    alone: true,
+    right: [200],
+    check,
+    send,
     headers: { "content-length": String(body.length) },
   });
 }

@@ -16,7 +16,9 @@ const CONFIG = {
   tokens: {
     trusted: [
       {
-        ...{ issuer: "https://a.example", audience: "a", algorithms: ["RS256"] },
+        issuer: "https://a.example",
+        audience: "a",
+        algorithms: ["RS256"],
         jwks: { file: "keys.json" },
       },
     ],
@@ -48,7 +50,9 @@ it("a start uses the trusted keys that were checked, even if their file breaks i
 it("explain uses the keys that were checked, too", async () => {
   const explainer = await explainerFrom(await snapshotOfWhatBreaks());
   const dryRun = createDryRunRequest({
-    ...{ method: "GET", url: "http://a/", headers: [] },
+    method: "GET",
+    url: "http://a/",
+    headers: [],
     peer: "127.0.0.1",
   });
   expect(await explainAlone(explainer, dryRun)).toMatchObject({

@@ -23,7 +23,9 @@ import { setClock } from "../tokens/fixture.ts";
 async function start(jwksUrl: string) {
   await using place = await temporaryDirectory();
   const trusted = {
-    ...{ issuer: "https://a.example", audience: "a", algorithms: ["ES256"] },
+    issuer: "https://a.example",
+    audience: "a",
+    algorithms: ["ES256"],
     jwks: { url: jwksUrl },
   };
   const text = JSON.stringify({
@@ -40,8 +42,14 @@ async function start(jwksUrl: string) {
   const observer = createObserver({ metrics, recent, sink, clock, level: "error", access: "all" });
   const traffic = await startTraffic({
     buffered: openLedger({ configuration, observer, clock, log }),
-    ...{ configuration, files: gateFiles, version: "0.0.0", tls: undefined, port: 0 },
-    ...{ shared: false, clock, log },
+    configuration,
+    files: gateFiles,
+    version: "0.0.0",
+    tls: undefined,
+    port: 0,
+    shared: false,
+    clock,
+    log,
     keys: new OwnKeys(await ephemeralKey({ algorithm: "ES256", log, clock }), clock),
     assertionKeys: new OwnKeys([], clock),
     reloads: new ReloadStates(clock.now, () => undefined),

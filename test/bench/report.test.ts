@@ -6,7 +6,9 @@ import { FIGURES_BEGIN, FIGURES_END } from "../../bench/report/document.ts";
 import type { Row } from "../../bench/report/results.ts";
 
 const row = (peer: Row["peer"], cpu: readonly number[], variant = "TLS"): Row => ({
-  ...{ scenario: "a", variant, peer },
+  scenario: "a",
+  variant,
+  peer,
   rounds: { cpu },
 });
 

@@ -52,15 +52,18 @@ test("introspection and authorization servers are probed without real callers, a
   expect(found("http policy")).toMatchObject({ result: "good", message: answers });
   expect(found("tokenReview cluster")).toMatchObject({ result: "good", message: answers });
   expect(found("introspection secret")).toMatchObject({
-    ...{ result: "bad", message: "introspection secret: is unavailable (status 401)" },
+    result: "bad",
+    message: "introspection secret: is unavailable (status 401)",
     hint: expect.stringContaining("clientSecret") as string,
   });
   expect(found("subjectAccessReview rbac")).toMatchObject({
-    ...{ result: "bad", message: "subjectAccessReview rbac: is unavailable (status 403)" },
+    result: "bad",
+    message: "subjectAccessReview rbac: is unavailable (status 403)",
     hint: expect.stringContaining("system:auth-delegator") as string,
   });
   expect(found("tokenReview gone")).toMatchObject({
-    ...{ result: "bad", message: "tokenReview gone: no connection (ECONNREFUSED)" },
+    result: "bad",
+    message: "tokenReview gone: no connection (ECONNREFUSED)",
   });
   expect(out).not.toContain("hunter22");
 });

@@ -54,7 +54,8 @@ describe("keys generate", () => {
       expect(key).toMatchObject({ algorithm, state: "signing", verifiesUntil: null });
       expect(out).toContain(key?.file);
       const { signing } = await loadSigningKeys({
-        ...{ algorithm: algorithm as "ES256", log: recordedLog() },
+        algorithm: algorithm as "ES256",
+        log: recordedLog(),
         files: await readKeyFiles(directory),
       });
       expect(signing?.kid).toBe(key?.kid);

@@ -116,7 +116,9 @@ describe("oauth2-proxy", () => {
       browser: {
         providers: [
           {
-            ...{ name: "oidc", issuer: "https://id.example.com", clientId: "orders" },
+            name: "oidc",
+            issuer: "https://id.example.com",
+            clientId: "orders",
             claims: { groups: "realm_access.roles" },
           },
         ],
@@ -142,7 +144,8 @@ describe("oauth2-proxy", () => {
       "--brand-new=1 --upstream=http://h/",
     ]);
     expect(result.report).toContainEqual({
-      ...{ setting: "brand_new", result: "lost" },
+      setting: "brand_new",
+      result: "lost",
       words: "unknown to this command: see the guide",
     });
   });
@@ -212,7 +215,8 @@ describe("nginx", () => {
     const args = ["migrate", "--from", "nginx", "--file", "-"];
     const result = await migrated(args.slice(1), {}, open);
     expect(result.report).toContainEqual({
-      ...{ setting: "routes[0].rewrite", result: "changed" },
+      setting: "routes[0].rewrite",
+      result: "changed",
       words: expect.stringMatching(
         /^sallyport check refuses this: creates two ways to \/ of the backend: GET \/public\/ is public .*\(rewrite to/,
       ) as unknown,

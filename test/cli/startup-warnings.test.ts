@@ -16,7 +16,8 @@ import { command } from "./command.ts";
 const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
 const PRIVATE = privateKey.export({ format: "pem", type: "pkcs8" });
 const OWN = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({
-  ...{ format: "pem", type: "pkcs8" },
+  format: "pem",
+  type: "pkcs8",
 });
 const PUBLIC = publicKey.export({ format: "pem", type: "spki" });
 const USERS = JSON.stringify({ users: { alice: { password: cheapHash("a") } } });
@@ -34,7 +35,9 @@ async function sound(more: Record<string, unknown> = {}): Promise<string> {
   const configuration = {
     // That many connections do not need more file descriptors than a test may open.
     server: {
-      ...{ tls: "off", listen: "127.0.0.1:0", drain: { delay: "0s" } },
+      tls: "off",
+      listen: "127.0.0.1:0",
+      drain: { delay: "0s" },
       limits: { connections: 1000 },
     },
     admin: "off",

@@ -36,7 +36,8 @@ describe("the screen", () => {
   it("shows rates from the second sample on, but none across a restart", () => {
     const { traffic, routes, now, startedAt } = SAMPLE_STATUS;
     const later = {
-      ...{ ...SAMPLE_STATUS, now: now + 2_000 },
+      ...SAMPLE_STATUS,
+      now: now + 2_000,
       traffic: { ...traffic, requests: traffic.requests + 50 },
       routes: routes.map((route) => ({ ...route, requests: route.requests + 5 })),
     };

@@ -124,7 +124,8 @@ describe("without a restart", () => {
       ...second,
       server: {
         ...second.server,
-        ...{ listen, workers },
+        listen,
+        workers,
         limits: { ...second.server.limits, headerBytes: first.server.limits.headerBytes },
       },
       admin: first.admin,

@@ -117,9 +117,12 @@ async function openHostile(
   onTestFinished(() => verifier.close());
   const store = await openUserStore(
     {
-      ...{ kind: "ldap", url: `ldap://127.0.0.1:${listeningPort(server)}`, startTls },
+      kind: "ldap",
+      url: `ldap://127.0.0.1:${listeningPort(server)}`,
+      startTls,
       search: { base: "dc=example", filter: "(uid={username})" },
-      ...{ connections: 2, timeout: 200 },
+      connections: 2,
+      timeout: 200,
     },
     { contentOf, log, verifier, clock: systemClock, queue: 10 },
   );

@@ -29,10 +29,16 @@ async function opened(more: Partial<StoreSettings<"http">> = {}) {
   onTestFinished(() => verifier.close());
   const log = recordedLog();
   const settings = {
-    ...{ kind: "http" as const, url: `${login.url}/json`, format: "json" as const },
+    kind: "http" as const,
+    url: `${login.url}/json`,
+    format: "json" as const,
     fields: { username: "user", password: "pass" },
     status: { success: [200], wrong: [401, 403], unknown: [] },
-    ...{ subject: "/subject", groups: "/groups", connections: 2, timeout: 300, ...more },
+    subject: "/subject",
+    groups: "/groups",
+    connections: 2,
+    timeout: 300,
+    ...more,
   };
   const context = { contentOf, log, verifier, clock: systemClock, queue: 2 };
   const store = await openUserStore(settings, context);

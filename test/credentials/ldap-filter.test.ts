@@ -45,7 +45,9 @@ test("finds nested groups of Active Directory by their matching rule", () => {
   );
   expect(filter).toBeInstanceOf(ExtensibleFilter);
   expect(filter).toMatchObject({
-    ...{ matchType: "member", rule: "1.2.840.113556.1.4.1941", value: "CN=A (b),DC=x" },
+    matchType: "member",
+    rule: "1.2.840.113556.1.4.1941",
+    value: "CN=A (b),DC=x",
   });
 });
 

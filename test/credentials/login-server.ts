@@ -41,8 +41,12 @@ export async function startLoginServer(): Promise<LoginServer> {
   await once(server, "listening");
   const port = listeningPort(server);
   const login: LoginServer = {
-    ...{ url: `http://127.0.0.1:${port}`, port, users: new Map(), broken: false },
-    ...{ instead: undefined, asked: 0 },
+    url: `http://127.0.0.1:${port}`,
+    port,
+    users: new Map(),
+    broken: false,
+    instead: undefined,
+    asked: 0,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

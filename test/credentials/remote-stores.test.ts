@@ -31,7 +31,10 @@ describe("sqlite", () => {
           writeFile(path, "This is no database, but a text that is long enough. ".repeat(20)),
       };
     },
-    ...{ hasGroups: true, failing: "unavailable", counts: false, inspects: true },
+    hasGroups: true,
+    failing: "unavailable",
+    counts: false,
+    inspects: true,
     oddNames: ["é", "e\u0301", "a:b", "a b", "*", "'", "toString", "__proto__", "%", "$1"],
   });
 });
@@ -43,10 +46,15 @@ describe.each(["json", "form", "basic"] as const)("http with %s", (format) => {
       onTestFinished(() => login[Symbol.asyncDispose]());
       return {
         settings: {
-          ...{ kind: "http", url: `${login.url}/${format}`, format },
+          kind: "http",
+          url: `${login.url}/${format}`,
+          format,
           fields: { username: "user", password: "pass" },
           status: { success: [200], wrong: [401], unknown: [404] },
-          ...{ subject: "/subject", groups: "/groups", connections: 4, timeout: 5_000 },
+          subject: "/subject",
+          groups: "/groups",
+          connections: 4,
+          timeout: 5_000,
         },
         async hold(users) {
           login.users = new Map(users.map((user) => [user.name, user]));
@@ -57,7 +65,10 @@ describe.each(["json", "form", "basic"] as const)("http with %s", (format) => {
         },
       };
     },
-    ...{ hasGroups: true, failing: "unavailable", counts: false, inspects: false },
+    hasGroups: true,
+    failing: "unavailable",
+    counts: false,
+    inspects: false,
     oddNames: ["é", "e\u0301", "a b", "*", "'", "toString", "__proto__", "alice)(uid=*", "a&b=c"],
   });
 });

@@ -49,7 +49,11 @@ export function userStoreContract(kind: ContractKind): void {
     onTestFinished(() => verifier.close());
     const log = recordedLog();
     const open = await openUserStore(source.settings, {
-      ...{ contentOf, log, verifier, clock: systemClock, queue: 1000 },
+      contentOf,
+      log,
+      verifier,
+      clock: systemClock,
+      queue: 1000,
     });
     onTestFinished(() => open.close());
     const store = { decoys: open.decoys, reload: () => open.reload(contentOf) };

@@ -23,7 +23,10 @@ let shown: ReadonlyMap<string, Shown>;
 /** Returns everything that `/metrics` can contain with one route and one upstream. */
 beforeAll(async () => {
   const metrics = createMetrics({
-    ...{ routes: ["orders"], upstreams: ["app"], stores: ["file"], version: "1.2.3" },
+    routes: ["orders"],
+    upstreams: ["app"],
+    stores: ["file"],
+    version: "1.2.3",
     checks: [...TOKEN_CHECKS, ...AUTHORIZERS, SIGN_IN].map((kind) => ({ kind, name: "a" })),
     mirrors: ["app"],
   });
@@ -44,7 +47,10 @@ beforeAll(async () => {
   const load = { weight: 1, inFlight: 0, oldestMs: 0, failures: 0 };
   metrics.gauges.targets = async () =>
     ["http1", "http2", "h2c", "auto"].map((protocol) => ({
-      ...{ upstream: "app", target: "http://a:80", protocol, state: "available" as const },
+      upstream: "app",
+      target: "http://a:80",
+      protocol,
+      state: "available" as const,
       ...load,
     }));
   for (const method of ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"]) {

@@ -46,7 +46,10 @@ it.each([1, 2])("revocations, %i worker(s)", { timeout: 60_000 }, async (workers
   const answer = await ask(gate, "/api/logout", { method: "POST", token: gate.token });
   const [logout] = await linesAfter(gate, "a caller logged out", 1);
   expect(logout).toMatchObject({
-    ...{ level: "info", id: fieldsOf(answer)["id"], by: "127.0.0.1", subject: "alice" },
+    level: "info",
+    id: fieldsOf(answer)["id"],
+    by: "127.0.0.1",
+    subject: "alice",
     revoked: [{ jti: expect.any(String) as unknown }],
   });
   // A second logout of the same token revokes nothing; neither does a query that is refused.
@@ -73,7 +76,8 @@ it("reloads and drains", { timeout: 60_000 }, async () => {
     config["login"] = { hashing: { queue: 70 } };
   });
   expect((await linesAfter(gate, reloaded, 3))[2]).toMatchObject({
-    ...{ by: "a changed file", changed: ["login.hashing.queue"] },
+    by: "a changed file",
+    changed: ["login.hashing.queue"],
   });
   await rm(join(gate.directory, "config.yaml"));
   const failed = "the configuration was not reloaded";

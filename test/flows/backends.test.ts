@@ -258,7 +258,8 @@ describe("a redirect of a backend below a prefix", () => {
       }),
     );
     return {
-      ...{ backend, upstream: { targets: [backend.url] } },
+      backend,
+      upstream: { targets: [backend.url] },
       route: { auth: "none", rewrite: { stripPrefix: `/${name}` } },
     };
   });

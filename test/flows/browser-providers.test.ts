@@ -35,8 +35,12 @@ function browserOf({ issuer }: ScriptedProvider, more: object = {}) {
   return {
     providers: [
       {
-        ...{ name: "company", label: "Company account", issuer, ...client },
-        ...{ claims: { subject: "email" }, logout: "provider" },
+        name: "company",
+        label: "Company account",
+        issuer,
+        ...client,
+        claims: { subject: "email" },
+        logout: "provider",
         require: { groups: { any: ["staff"] } },
         ...more,
       },
@@ -45,7 +49,9 @@ function browserOf({ issuer }: ScriptedProvider, more: object = {}) {
 }
 
 const NAVIGATION = {
-  ...{ "sec-fetch-mode": "navigate", "sec-fetch-dest": "document", "sec-fetch-site": "none" },
+  "sec-fetch-mode": "navigate",
+  "sec-fetch-dest": "document",
+  "sec-fetch-site": "none",
   host: "app.example.com",
 };
 
@@ -103,8 +109,13 @@ describe("signing in at a provider", () => {
     expect(pending).toMatch(/^__Host-sallyport-signin-\d=; Max-Age=0/);
     const [, payload = ""] = session.split(/[=;]/)[1]?.split(".") ?? [];
     expect(JSON.parse(Buffer.from(payload, "base64url").toString())).toMatchObject({
-      ...{ iss: "sallyport", sub: "ann@example.com", groups: ["staff"], idp: "company" },
-      ...{ auth_time: expect.any(Number), sid: expect.any(String), idp_sub: expect.any(String) },
+      iss: "sallyport",
+      sub: "ann@example.com",
+      groups: ["staff"],
+      idp: "company",
+      auth_time: expect.any(Number),
+      sid: expect.any(String),
+      idp_sub: expect.any(String),
     });
     const echoed = echoedBy(await ask(gate, "/orders", { headers: sessionOf(answer) }));
     expect(echoed.header("x-auth-subject")).toBe("ann@example.com");
@@ -121,7 +132,9 @@ describe("signing in at a provider", () => {
     const answer = await comeBack(await begin());
     const session = await ask(gate, "/_sallyport/session", { headers: sessionOf(answer) });
     expect(fieldsOf(session)).toMatchObject({
-      ...{ username: "ann@example.com", groups: ["staff", "ops"], success: true },
+      username: "ann@example.com",
+      groups: ["staff", "ops"],
+      success: true,
     });
   });
 

@@ -27,7 +27,12 @@ function thumbprintOf({ cert }: { readonly cert: string }): string {
 const now = Math.floor(Date.now() / 1000);
 const tokenWith = (cnf: object): Promise<string> =>
   signToken(pair, {
-    ...{ iss: ISSUER, aud: "orders", sub: "alice", iat: now, exp: now + 600, cnf },
+    iss: ISSUER,
+    aud: "orders",
+    sub: "alice",
+    iat: now,
+    exp: now + 600,
+    cnf,
   });
 const toAlice = await tokenWith({ "x5t#S256": thumbprintOf(alice) });
 const toBoth = await tokenWith({ "x5t#S256": thumbprintOf(alice), jkt: key.jkt });
@@ -48,7 +53,10 @@ beforeAll(async () => {
       tokens: {
         trusted: [
           {
-            ...{ issuer: ISSUER, audience: "orders", algorithms: ["ES256"], proof: "require" },
+            issuer: ISSUER,
+            audience: "orders",
+            algorithms: ["ES256"],
+            proof: "require",
             jwks: { file: "jwks.json" },
           },
         ],

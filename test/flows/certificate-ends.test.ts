@@ -30,7 +30,8 @@ it("are exported and warned of, the earliest of each file, and follow a reload",
     files: {
       "clients.crt": `${long.cert}\n${short.cert}`,
       "backends.crt": backends.cert,
-      ...{ "shown.crt": shown.cert, "shown.key": shown.key },
+      "shown.crt": shown.cert,
+      "shown.key": shown.key,
     },
   });
   const value = async (name: string) =>

@@ -21,12 +21,20 @@ function tokenOf(more: Readonly<Record<string, unknown>> = {}): Promise<string> 
   serial += 1;
   const times = { iat: now(), exp: now() + 600 };
   return signToken(pair, {
-    ...{ iss: ISSUER, aud: "orders", sub: "zoe", jti: String(serial), ...times, ...more },
+    iss: ISSUER,
+    aud: "orders",
+    sub: "zoe",
+    jti: String(serial),
+    ...times,
+    ...more,
   });
 }
 
 const route = (name: string, require: object) => ({
-  ...{ name, path: `/${name}`, upstream: "app", require },
+  name,
+  path: `/${name}`,
+  upstream: "app",
+  require,
 });
 
 const stack = new AsyncDisposableStack();
@@ -51,11 +59,16 @@ beforeAll(async () => {
           trusted: [
             { ...trust, issuer: ISSUER, audience: ["orders", "invoices"] },
             {
-              ...{ ...trust, issuer: STRICT, audience: "orders" },
-              ...{ types: ["application/AT+jwt"], maxLifetime: "1h" },
+              ...trust,
+              issuer: STRICT,
+              audience: "orders",
+              types: ["application/AT+jwt"],
+              maxLifetime: "1h",
             },
             {
-              ...{ ...trust, issuer: MAPPED, audience: "orders" },
+              ...trust,
+              issuer: MAPPED,
+              audience: "orders",
               claims: { subject: "email", groups: "realm_access.roles" },
             },
           ],
@@ -244,8 +257,11 @@ describe("explain", () => {
     const roles = { what: "claim https://example.com/roles", names: ["a", "b"] };
     expect(requirements).toEqual([
       {
-        ...{ how: "every", what: "claim email_verified", names: [true] },
-        ...{ held: ["true"], met: false },
+        how: "every",
+        what: "claim email_verified",
+        names: [true],
+        held: ["true"],
+        met: false,
       },
       { how: "every", ...roles, held: ["a", "b", "c"], met: true },
     ]);

@@ -30,7 +30,11 @@ beforeAll(async () => {
       routes: [
         { name: "open", path: "/open", auth: "none", methods: ["GET", "OPTIONS"], upstream: "app" },
         {
-          ...{ name: "limited", path: "/limited", auth: "none", methods: ["GET"], upstream: "app" },
+          name: "limited",
+          path: "/limited",
+          auth: "none",
+          methods: ["GET"],
+          upstream: "app",
           rateLimit: { requests: 1, within: "1h" },
         },
         { name: "all", path: "/", methods: ["PUT", "GET"], upstream: "app" },

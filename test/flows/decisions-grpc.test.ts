@@ -18,18 +18,25 @@ beforeAll(async () => {
     { name: "shop", path: "/", hosts: ["shop.example.com"], auth: "none" },
     { name: "query", path: "/query", tokenFrom: [{ query: "access_token" }] },
     {
-      ...{ name: "limited", path: "/limited", auth: "none" },
+      name: "limited",
+      path: "/limited",
+      auth: "none",
       rateLimit: { requests: 2, within: "1h", by: "address" },
     },
     {
-      ...{ name: "small", path: "/small", auth: "none", limits: { bodyBytes: "10B" } },
+      name: "small",
+      path: "/small",
+      auth: "none",
+      limits: { bodyBytes: "10B" },
       requestHeaders: { set: { "X-Tier": "gold" }, remove: ["X-Internal"] },
     },
     { name: "everything", path: "/" },
   ];
   const config = {
     decisions: { from: ["127.0.0.0/8"], grpc: true, only: true },
-    ...{ browser: {}, routes, upstreams: undefined },
+    browser: {},
+    routes,
+    upstreams: undefined,
     server: { http2: true },
   };
   gate = await startSallyport({ target: NOWHERE, config });
@@ -52,8 +59,12 @@ const IDENTITY = [
 describe("a check", () => {
   it("overwrites the identity, removes the token, and tells both to filters behind", async () => {
     const forged = {
-      ...{ "x-auth-subject": "root", "x-auth-client-subject": "CN=root", x_auth_groups: "boss" },
-      ...{ "remote-user": "root", "x-http-method-override": "DELETE", accept: "*/*" },
+      "x-auth-subject": "root",
+      "x-auth-client-subject": "CN=root",
+      x_auth_groups: "boss",
+      "remote-user": "root",
+      "x-http-method-override": "DELETE",
+      accept: "*/*",
     };
     const answer = await check({ path: "/orders?x=1", headers: { ...bearer(), ...forged } });
     expect(answer).toMatchObject({
@@ -74,7 +85,11 @@ describe("a check", () => {
 
   it("removes every identity header that has no value, even one that it was not shown", async () => {
     expect(await check({ path: "/public/x" })).toEqual({
-      ...{ code: 0, headers: {}, removed: IDENTITY, queries: [], metadata: undefined },
+      code: 0,
+      headers: {},
+      removed: IDENTITY,
+      queries: [],
+      metadata: undefined,
     });
   });
 
@@ -90,17 +105,25 @@ describe("a check", () => {
 
   it("touches nothing that Envoy writes itself, or that is the client's own", async () => {
     const own = {
-      ...{ "x-request-id": "1", "x-forwarded-for": "192.0.2.9", "x-forwarded-proto": "https" },
-      ...{ te: "trailers", traceparent: "00-1-2-01", "user-agent": "x", "content-length": "0" },
+      "x-request-id": "1",
+      "x-forwarded-for": "192.0.2.9",
+      "x-forwarded-proto": "https",
+      te: "trailers",
+      traceparent: "00-1-2-01",
+      "user-agent": "x",
+      "content-length": "0",
     };
     expect(await check({ path: "/public/x", headers: own })).toMatchObject({
-      ...{ code: 0, headers: {}, removed: IDENTITY },
+      code: 0,
+      headers: {},
+      removed: IDENTITY,
     });
   });
 
   it("is denied with what the client would get from us", async () => {
     expect(await check({ path: "/orders" })).toMatchObject({
-      ...{ code: 16, denied: 401 },
+      code: 16,
+      denied: 401,
       headers: {
         "www-authenticate": 'Bearer realm="sallyport"',
         "content-type": "application/json",
@@ -212,8 +235,12 @@ describe("a check", () => {
     await check({ path: "/public/counted?secret=1", source: "192.0.2.77" });
     await expect.poll(gate.log).toContainEqual(
       expect.objectContaining({
-        ...{ source: "decision", method: "GET", status: 200, client: "192.0.2.77" },
-        ...{ route: "public", host: "app.example.com" },
+        source: "decision",
+        method: "GET",
+        status: 200,
+        client: "192.0.2.77",
+        route: "public",
+        host: "app.example.com",
       }),
     );
     const counted = (await scrape(gate)).sum("sallyport_http_requests_total", 'route="public"');

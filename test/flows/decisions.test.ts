@@ -17,7 +17,10 @@ beforeAll(async () => {
     { name: "posts", path: "/posts", methods: ["GET"], auth: "none", upstream: "app" },
     { name: "shop", path: "/", hosts: ["shop.example.com"], auth: "none", upstream: "app" },
     {
-      ...{ name: "limited", path: "/limited", auth: "none", upstream: "app" },
+      name: "limited",
+      path: "/limited",
+      auth: "none",
+      upstream: "app",
       rateLimit: { requests: 2, within: "1h", by: "address" },
     },
     { name: "everything", path: "/", upstream: "app" },
@@ -53,8 +56,11 @@ describe("a question", () => {
     const answer = await about("/orders?x=1", bearer());
     expect(answer).toMatchObject({ status: 200, body: "" });
     expect(answer.headers).toMatchObject({
-      ...{ "x-auth-subject": "alice", "x-auth-groups": "sales", "x-auth-issuer": "sallyport" },
-      ...{ "cache-control": "no-store", "content-length": "0" },
+      "x-auth-subject": "alice",
+      "x-auth-groups": "sales",
+      "x-auth-issuer": "sallyport",
+      "cache-control": "no-store",
+      "content-length": "0",
     });
     // That of the proxy says nothing of its client.
     expect(Object.keys(answer.headers).join()).not.toContain("x-auth-client");
@@ -71,7 +77,9 @@ describe("a question", () => {
     expect((await about("/boss", bearer())).status).toBe(403);
     expect((await about("/orders", { authorization: "Bearer x.y.z" })).status).toBe(401);
     const page = await about("/orders", {
-      ...{ accept: "text/html", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" },
+      accept: "text/html",
+      "sec-fetch-mode": "navigate",
+      "sec-fetch-dest": "document",
     });
     expect(page.status).toBe(401);
     expect(page.body).toContain('name="to" value="/orders"');
@@ -116,7 +124,9 @@ describe("a question", () => {
       ask(gate, "/_sallyport/decide", {
         headers: {
           ...CLIENT,
-          ...{ "X-Forwarded-Uri": "/", "X-Forwarded-Method": "GET", "X-Forwarded-Host": host },
+          "X-Forwarded-Uri": "/",
+          "X-Forwarded-Method": "GET",
+          "X-Forwarded-Host": host,
         },
       });
     expect((await traefik("shop.example.com")).status).toBe(200);
@@ -165,8 +175,13 @@ describe("a question", () => {
     await about("/public/asked?token=secret", put);
     await expect.poll(gate.log).toContainEqual(
       expect.objectContaining({
-        ...{ msg: "request", source: "decision", method: "PUT", path: "/public/asked" },
-        ...{ client: "192.0.2.77", route: "public", status: 200 },
+        msg: "request",
+        source: "decision",
+        method: "PUT",
+        path: "/public/asked",
+        client: "192.0.2.77",
+        route: "public",
+        status: 200,
       }),
     );
     const counted = (await scrape(gate)).sum("sallyport_http_requests_total", 'route="public"');
@@ -350,7 +365,8 @@ it("the client is who stands before all proxies, also those that may not ask", a
     { name: "inside", path: "/", auth: "none", allow: ["10.0.0.0/8"], upstream: "app" },
   ];
   const config = {
-    ...{ decisions: { from: ["127.0.0.0/8"] }, routes },
+    decisions: { from: ["127.0.0.0/8"] },
+    routes,
     server: { trustedProxies: ["10.0.0.0/8"] },
   };
   await using own = await startSallyport({ target: backend.url, config });
@@ -396,7 +412,8 @@ describe("a hostile client of a proxy that asks", () => {
     [
       "X-Forwarded-*",
       {
-        ...{ "x-forwarded-uri": "/orders", "x-forwarded-method": "GET" },
+        "x-forwarded-uri": "/orders",
+        "x-forwarded-method": "GET",
         "x-forwarded-host": "shop.example.com",
       },
     ],
@@ -414,7 +431,8 @@ describe("a hostile client of a proxy that asks", () => {
 
   it("gets no header through that we would drop", async () => {
     const config = {
-      ...{ decisions: { from: ["127.0.0.0/8"] }, server: { underscoreHeaders: "drop" } },
+      decisions: { from: ["127.0.0.0/8"] },
+      server: { underscoreHeaders: "drop" },
       routes: [{ name: "all", path: "/", auth: "none", upstream: "app" }],
     };
     await using own = await startSallyport({ target: backend.url, config });

@@ -49,8 +49,13 @@ let tokens: Readonly<Record<string, string>>;
 
 const now = (): number => Math.floor(Date.now() / 1000);
 const claims = (more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
-  ...{ iss: "sallyport", aud: "sallyport", sub: "mallory", groups: ["sales"], jti: "1" },
-  ...{ iat: now() - 10, exp: now() + 600 },
+  iss: "sallyport",
+  aud: "sallyport",
+  sub: "mallory",
+  groups: ["sales"],
+  jti: "1",
+  iat: now() - 10,
+  exp: now() + 600,
   ...more,
 });
 
@@ -246,10 +251,20 @@ describe("the verdict", () => {
     expect(await of("/reads")).toBe("missing");
     const reasons = await Promise.all(Object.values(tokens).map((token) => of("/reads", token)));
     expect(Object.fromEntries(Object.keys(tokens).map((name, i) => [name, reasons[i]]))).toEqual({
-      ...{ good: "forwarded", admin: "forwarded", partner: "forwarded", expired: "expired" },
-      ...{ notYet: "not_yet_valid", noExpiry: "no_expiry", audience: "audience" },
-      ...{ issuer: "issuer", badGroups: "malformed", unknownKey: "unknown_key" },
-      ...{ forged: "signature", unsigned: "malformed", none: "algorithm", long: "too_large" },
+      good: "forwarded",
+      admin: "forwarded",
+      partner: "forwarded",
+      expired: "expired",
+      notYet: "not_yet_valid",
+      noExpiry: "no_expiry",
+      audience: "audience",
+      issuer: "issuer",
+      badGroups: "malformed",
+      unknownKey: "unknown_key",
+      forged: "signature",
+      unsigned: "malformed",
+      none: "algorithm",
+      long: "too_large",
       garbage: "malformed",
     });
     expect(await of("/admin/x", tokens["good"])).toBe("forbidden");

@@ -132,7 +132,9 @@ describe("calls", () => {
     const grpc = { "content-type": "application/grpc", "grpc-timeout": "1n" };
     const tell = (path: string, bearer?: string, method = "POST") =>
       ask(gate, path, {
-        ...{ method, headers: grpc, body: "x" },
+        method,
+        headers: grpc,
+        body: "x",
         ...(bearer === undefined ? {} : { token: bearer }),
       });
     const refused = await tell("/test.Echo/Unary");
@@ -227,12 +229,10 @@ async function refusedWith(
     trailers,
   } = await client.ask(
     {
-      ...{
-        ":method": "POST",
-        ":path": path,
-        "content-type": "application/grpc+proto",
-        te: "trailers",
-      },
+      ":method": "POST",
+      ":path": path,
+      "content-type": "application/grpc+proto",
+      te: "trailers",
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...more,
     },

@@ -65,8 +65,11 @@ test("HTTP/1.1 clients reach an h2c backend over one connection", async () => {
   expect(backend.sessions).toHaveLength(1);
   const [first, second] = backend.requests;
   expect(first?.headers).toMatchObject({
-    ...{ ":method": "GET", ":path": path("/a?b=c"), ":scheme": "http" },
-    ...{ ":authority": `127.0.0.1:${gate.port}`, "x-forwarded-proto": "https" },
+    ":method": "GET",
+    ":path": path("/a?b=c"),
+    ":scheme": "http",
+    ":authority": `127.0.0.1:${gate.port}`,
+    "x-forwarded-proto": "https",
   });
   expect(first?.headers).not.toHaveProperty("host");
   expect(first?.headers).not.toHaveProperty("connection");
@@ -222,7 +225,9 @@ describe.each(UNPROCESSED)("an unprocessed body without a length: %s", (_how, en
     // So that a GOAWAY has a stream before it.
     expect((await client.ask({ ":path": path("/first") })).status).toBe(200);
     const headers = {
-      ...{ ":method": "POST", ":path": path("/call"), te: "trailers" },
+      ":method": "POST",
+      ":path": path("/call"),
+      te: "trailers",
       "content-type": "application/grpc",
     };
     expect((await client.ask(headers, "refuse me")).status).toBe(200);

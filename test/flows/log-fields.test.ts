@@ -67,7 +67,9 @@ async function lineOf(gate: Sallyport, path: string): Promise<Readonly<Record<st
 describe("log.fields", () => {
   it("are headers and claims, after the standard fields", async () => {
     const token = await tokenWith({
-      ...{ tenant: { id: "acme" }, roles: ["a", "b"], email_verified: true },
+      tenant: { id: "acme" },
+      roles: ["a", "b"],
+      email_verified: true,
     });
     const headers = { "user-agent": "curl/8", referer: "https://a.example/b?code=secret#c" };
     await ask(gate, "/all", { token, headers });

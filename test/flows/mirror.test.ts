@@ -21,7 +21,8 @@ function mirrored<Shadow extends AsyncDisposable & { readonly url: string }>(
     const shadow = stack.use(await startShadow());
     const upstream = `${name}-shadow`;
     return {
-      ...{ real, shadow },
+      real,
+      shadow,
       upstream: { targets: [real.url] },
       upstreams: { [upstream]: { targets: [shadow.url], timeouts: { response: "1s" }, ...more } },
       route: { mirror: { upstream, ...mirror } },

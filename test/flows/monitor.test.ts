@@ -18,7 +18,9 @@ beforeAll(async () => {
       tokens: {
         trusted: [
           {
-            ...{ issuer: ISSUER, audience: "orders", algorithms: ["ES256"] },
+            issuer: ISSUER,
+            audience: "orders",
+            algorithms: ["ES256"],
             jwks: { url: "http://127.0.0.1:1/jwks.json" },
           },
         ],

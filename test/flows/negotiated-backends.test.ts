@@ -130,7 +130,9 @@ describe.each(CHOICES)("a target that chooses %s", (choice, version, upstream) =
     const targets = [one.url, two.url];
     const tls = { caFile: "ca.crt" };
     return {
-      ...{ one, two, upstream: { targets, tls } },
+      one,
+      two,
+      upstream: { targets, tls },
       upstreams: { [upstream]: { protocol: "auto", targets, health, tls } },
     };
   });

@@ -71,7 +71,8 @@ it.runIf(existsSync("/proc/self/fd"))(
     for (const { status, headers, body } of refused) {
       expect(status).toBe(503);
       expect(headers).toMatchObject({
-        ...{ "retry-after": "1", "proxy-status": "sallyport; error=proxy_internal_error" },
+        "retry-after": "1",
+        "proxy-status": "sallyport; error=proxy_internal_error",
       });
       expect(body).toContain('"message":"The proxy has no connection left, try again"');
     }

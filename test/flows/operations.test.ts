@@ -134,10 +134,22 @@ describe("the log", () => {
     const refused = await ask(gate, "/orders/7?secret=1", { headers });
     const { time, duration_ms, ...line } = await logLine(gate, { id: fieldsOf(refused)["id"] });
     expect(line).toEqual({
-      ...{ level: "info", msg: "request", id: fieldsOf(refused)["id"], request_id: "found-1" },
-      ...{ client: "127.0.0.1", method: "GET", host: "api.example.com", path: "/orders/7" },
-      ...{ route: "everything", status: 401, source: "self", auth: "denied", reason: "missing" },
-      ...{ bytes_in: 0, bytes_out: refused.body.length, protocol: "HTTP/1.1" },
+      level: "info",
+      msg: "request",
+      id: fieldsOf(refused)["id"],
+      request_id: "found-1",
+      client: "127.0.0.1",
+      method: "GET",
+      host: "api.example.com",
+      path: "/orders/7",
+      route: "everything",
+      status: 401,
+      source: "self",
+      auth: "denied",
+      reason: "missing",
+      bytes_in: 0,
+      bytes_out: refused.body.length,
+      protocol: "HTTP/1.1",
     });
     expect(Date.parse(String(time))).toBeGreaterThan(Date.now() - 60_000);
     expect(duration_ms).toBeGreaterThan(0);
@@ -149,9 +161,18 @@ describe("the log", () => {
     const { body } = await ask(gate, "/orders?x", question);
     const line = await logLine(gate, { request_id: "moved-1" });
     expect(line).toMatchObject({
-      ...{ upstream: "app", target: backend.url, status: 200, source: "upstream", path: "/orders" },
-      ...{ auth: "allowed", reason: "ok", subject: "alice", bytes_in: 5, bytes_out: body.length },
-      ...{ duration_ms: expect.any(Number), upstream_ms: expect.any(Number) },
+      upstream: "app",
+      target: backend.url,
+      status: 200,
+      source: "upstream",
+      path: "/orders",
+      auth: "allowed",
+      reason: "ok",
+      subject: "alice",
+      bytes_in: 5,
+      bytes_out: body.length,
+      duration_ms: expect.any(Number),
+      upstream_ms: expect.any(Number),
     });
   });
 

@@ -7,7 +7,11 @@ import { until } from "../support/until.ts";
 /** Limits by subject on routes where a token is optional. */
 const limit = { requests: 2, within: "1h", by: "subject" };
 const optional = (name: string, more: object) => ({
-  ...{ name, path: `/${name}`, upstream: "app", auth: "optional", ...more },
+  name,
+  path: `/${name}`,
+  upstream: "app",
+  auth: "optional",
+  ...more,
 });
 
 describe("with auth: optional, limits by subject", () => {

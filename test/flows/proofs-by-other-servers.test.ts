@@ -49,7 +49,8 @@ beforeAll(async () => {
       tokens: {
         trusted: [
           {
-            ...{ issuer: "opaque:main", proof: "accept" },
+            issuer: "opaque:main",
+            proof: "accept",
             introspection: { url, clientId: "sallyport", clientSecret: "secret" },
           },
         ],

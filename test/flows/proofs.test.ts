@@ -21,7 +21,11 @@ const now = (): number => Math.floor(Date.now() / 1000);
 
 const tokenWith = (claims: Readonly<Record<string, unknown>> = {}): Promise<string> =>
   signToken(pair, {
-    ...{ iss: ISSUER, aud: "orders", sub: "alice", iat: now(), exp: now() + 600 },
+    iss: ISSUER,
+    aud: "orders",
+    sub: "alice",
+    iat: now(),
+    exp: now() + 600,
     ...claims,
   });
 
@@ -42,11 +46,15 @@ beforeAll(async () => {
         { name: "keep", path: "/keep/", forwardAuthorization: "keep", upstream: "app" },
         { name: "bound", path: "/bound/", require: { proof: true }, upstream: "app" },
         {
-          ...{ name: "places", path: "/places/", upstream: "app" },
+          name: "places",
+          path: "/places/",
+          upstream: "app",
           tokenFrom: [{ header: "Authorization" }, { cookie: "session" }, { query: "token" }],
         },
         {
-          ...{ name: "cookies", path: "/cookies/", upstream: "app" },
+          name: "cookies",
+          path: "/cookies/",
+          upstream: "app",
           tokenFrom: [{ cookie: "session" }],
         },
         { name: "everything", path: "/", upstream: "app" },
@@ -366,7 +374,9 @@ function use(tokens: object): () => Sallyport {
       withoutToken: true,
       target: backend.url,
       config: {
-        ...{ tokens, metadata: {}, cors: { origins: ["https://app.example.com"] } },
+        tokens,
+        metadata: {},
+        cors: { origins: ["https://app.example.com"] },
         server: { tls: "off" },
       },
     });

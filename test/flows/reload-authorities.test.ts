@@ -26,7 +26,8 @@ it.each([
         },
       },
       files: { "clients.crt": before.cert },
-      ...{ clientCertificate: alice, insecure: true },
+      clientCertificate: alice,
+      insecure: true,
     });
     const isLetIn = async (certificate: typeof alice): Promise<boolean> => {
       const bytes = request(["GET /x HTTP/1.1", "Host: localhost", "Connection: close"]);

@@ -169,7 +169,10 @@ describe("TLS sessions", () => {
 
   async function open(): Promise<TLSSocket> {
     const socket = connect({
-      ...{ host: "127.0.0.1", port: gate.port, ca: gate.ca, servername: "localhost" },
+      host: "127.0.0.1",
+      port: gate.port,
+      ca: gate.ca,
+      servername: "localhost",
       maxVersion: "TLSv1.2",
       ...(session === undefined ? {} : { session }),
     });

@@ -81,10 +81,13 @@ it.each([
     const answers = () => readMessages("response", Buffer.from(received, "latin1")).messages;
     await until(() => answers().length === 1);
     expect(echoedBy({ body: answers()[0]?.body.toString() ?? "" })).toMatchObject({
-      ...{ method: "PUT", url: "/public/late", bodyLength: BYTES },
+      method: "PUT",
+      url: "/public/late",
+      bodyLength: BYTES,
     });
     expect(await logLine(gate, { path: "/public/late" })).toMatchObject({
-      ...{ status: 200, bytes_in: BYTES },
+      status: 200,
+      bytes_in: BYTES,
     });
     client.destroy();
   },

@@ -28,7 +28,9 @@ describe("a route that matches on headers", () => {
     { name: "all", path: "/", upstream: "app" },
     { name: "canary", path: "/", headers: { "X-Canary": "always" }, upstream: "canary" },
     {
-      ...{ name: "both", path: "/", upstream: "app" },
+      name: "both",
+      path: "/",
+      upstream: "app",
       headers: { "x-canary": "always", "X-Region": "eu" },
     },
   ];
@@ -145,7 +147,10 @@ describe("a limit on requests in flight", () => {
   beforeAll(async () => {
     holding = await startHoldingBackend();
     const few = (by: string, requests: number) => ({
-      ...{ name: by, path: `/${by}`, concurrency: { requests, by }, upstream: "app" },
+      name: by,
+      path: `/${by}`,
+      concurrency: { requests, by },
+      upstream: "app",
     });
     const one = { name: "one", path: "/one", concurrency: { requests: 1 }, upstream: "app" };
     const watched = { ...one, name: "watched", path: "/watched", mode: "monitor" };

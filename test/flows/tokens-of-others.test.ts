@@ -20,7 +20,9 @@ const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).to
 const THEIRS = `${encoded({ alg: "HS256" })}.${encoded({ iss: "https://app.example" })}.c2ln`;
 const routes = [
   {
-    ...{ name: "app", path: "/app", upstream: "app" },
+    name: "app",
+    path: "/app",
+    upstream: "app",
     tokenFrom: [
       { header: "Authorization", others: "ignore" },
       { query: "t", others: "ignore" },
@@ -28,7 +30,9 @@ const routes = [
     ],
   },
   {
-    ...{ name: "socket", path: "/socket", upstream: "sockets" },
+    name: "socket",
+    path: "/socket",
+    upstream: "sockets",
     tokenFrom: [{ websocketProtocol: true, others: "ignore" }, { cookie: "session" }],
   },
 ];
@@ -96,7 +100,8 @@ it("a WebSocket offers the application's token, whose backend selects a protocol
 
 it("another proxy is told the caller, and to remove nothing of the application's", async () => {
   const question = {
-    ...{ "X-Forwarded-For": "192.0.2.50", "X-Original-Method": "GET" },
+    "X-Forwarded-For": "192.0.2.50",
+    "X-Original-Method": "GET",
     "X-Original-URI": `/app/x?t=${THEIRS}`,
   };
   const asked = await ask(gate, "/_sallyport/decide", { headers: { ...question, ...headers() } });
@@ -116,7 +121,8 @@ it("explain sees the same", async () => {
       (await ask({ port: gate.adminPort }, "/-/explain?url=/app/x", { token })).body,
     ) as Record<string, Record<string, unknown>>;
   expect(await explain(THEIRS)).toMatchObject({
-    ...{ verdict: { outcome: "refused", reason: "missing" }, token: { reason: "missing" } },
+    verdict: { outcome: "refused", reason: "missing" },
+    token: { reason: "missing" },
   });
   expect(await explain(gate.token)).toMatchObject({
     verdict: { outcome: "forwarded" },

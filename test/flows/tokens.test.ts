@@ -36,8 +36,13 @@ afterAll(() => stack.disposeAsync());
 
 const now = (): number => Math.floor(Date.now() / 1000);
 const claims = (more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
-  ...{ iss: "sallyport", aud: "sallyport", sub: "mallory", groups: [], jti: "1" },
-  ...{ iat: now() - 10, exp: now() + 600 },
+  iss: "sallyport",
+  aud: "sallyport",
+  sub: "mallory",
+  groups: [],
+  jti: "1",
+  iat: now() - 10,
+  exp: now() + 600,
   ...more,
 });
 

@@ -27,8 +27,13 @@ function tokenOf(pair: SigningPair, iss: string, more: Record<string, unknown> =
   serial += 1;
   const times = { iat: now(), exp: now() + 600 };
   return signToken(pair, {
-    ...{ iss, aud: "orders", sub: "zoe", groups: ["guests"], jti: String(serial) },
-    ...{ ...times, ...more },
+    iss,
+    aud: "orders",
+    sub: "zoe",
+    groups: ["guests"],
+    jti: String(serial),
+    ...times,
+    ...more,
   });
 }
 

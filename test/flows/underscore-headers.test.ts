@@ -50,7 +50,9 @@ it.each([1, 2])(
     await change("reject");
     expect((await send()).status).toBe(400);
     expect((await explain()).verdict).toMatchObject({
-      ...{ outcome: "refused", status: 400, reason: "underscore_header" },
+      outcome: "refused",
+      status: 400,
+      reason: "underscore_header",
       detail: "x_own: server.underscoreHeaders is reject",
     });
   },

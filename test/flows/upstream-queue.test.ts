@@ -130,7 +130,8 @@ it("gives connections and queue places to the client with fewer, and treats a /6
   const displaced = await asked[3];
   expect(displaced?.status).toBe(503);
   expect(await logLine(gate, { path: "/shared/hold/a4" })).toMatchObject({
-    ...{ client: "2001:db8::4", reason: "upstream_busy" },
+    client: "2001:db8::4",
+    reason: "upstream_busy",
   });
   expect((await from("2001:db8::5", "a5")).status).toBe(503);
   await until(() => backend.held().length === 2);

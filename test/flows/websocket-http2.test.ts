@@ -95,8 +95,15 @@ describe("a WebSocket over HTTP/2", () => {
     expect(await socket.closed).toBe(4002);
     await until(() => backend.closeCodes.includes(4002));
     expect(await logLine(gate, { path: "/chat/logged" })).toMatchObject({
-      ...{ method: "GET", status: 200, route: "chat", source: "upstream", auth: "allowed" },
-      ...{ subject: "alice", protocol: "websocket", bytes_in: 18, bytes_out: 10 },
+      method: "GET",
+      status: 200,
+      route: "chat",
+      source: "upstream",
+      auth: "allowed",
+      subject: "alice",
+      protocol: "websocket",
+      bytes_in: 18,
+      bytes_out: 10,
     });
   });
 

@@ -166,8 +166,12 @@ describe("an open WebSocket", () => {
     await until(async () => (await openNow(gate, "chat")) === 0);
     const line = await logLine(gate, { path: "/chat/counted", status: 101 });
     expect(line).toMatchObject({
-      ...{ route: "chat", upstream: "app", source: "upstream", auth: "allowed" },
-      ...{ subject: "alice", protocol: "websocket" },
+      route: "chat",
+      upstream: "app",
+      source: "upstream",
+      auth: "allowed",
+      subject: "alice",
+      protocol: "websocket",
     });
   });
 

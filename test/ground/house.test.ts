@@ -10,7 +10,7 @@ const SOURCES = resolve(import.meta.dirname, "../../src");
 
 /** The most that each figure may be. */
 const LIMITS = {
-  lines: 55_385,
+  lines: 55_425,
   files: 363,
   filesUnder40Lines: 41,
   // Five for several certificates, and for what doctor reads of the running proxy.
@@ -98,14 +98,17 @@ describe("the size of src", () => {
   });
 });
 
-/** An object's own properties, packed into one line to look shorter: `...{ a, b }`. */
+/** An object's own properties, packed into one line to look shorter. */
 const PACKED = /\.\.\.\{ ?[\w.]/;
 
 it("no literal is packed, and no module is imported twice in one file", () => {
-  expect(PACKED.test("return { ...{ name, kind }, path };")).toBe(true);
-  const all = [...texts, ...tools];
-  const packed = all.filter(([, text]) => PACKED.test(text)).map(([file]) => file);
-  const twice = all.flatMap(([file, text]) => {
+  expect(PACKED.test("return { ...".concat("{ name, kind }, path };"))).toBe(true);
+  const folders = "{src,tools,test,soak,fuzz,bench,build,docs}";
+  const packed = globSync(`../${folders}/**/*.ts`, {
+    cwd: SOURCES,
+    exclude: ["**/node_modules/**"],
+  }).filter((file) => PACKED.test(readFileSync(join(SOURCES, file), "utf8")));
+  const twice = [...texts, ...tools].flatMap(([file, text]) => {
     const imports = text.replaceAll(/^export [^;]*;$/gm, "");
     const modules = importsOf(file, imports).map(({ module }) => module);
     const again = modules.filter((module, at) => modules.indexOf(module) !== at);

@@ -98,11 +98,9 @@ describe.each(Object.entries<Protocol>(PROTOCOLS))("%s", (_kind, protocol) => {
   test("asks about the caller and the path, and sends no query, token or cookie", async () => {
     const { allows, server } = await opened(protocol, () => reply(true));
     const request = requestWith({
-      ...{
-        matchPath: "/orders",
-        query: "?access_token=hunter22",
-        authorization: "Bearer hunter22",
-      },
+      matchPath: "/orders",
+      query: "?access_token=hunter22",
+      authorization: "Bearer hunter22",
       rawHeaders: ["Authorization", "Bearer hunter22", "Cookie", "session=hunter22"],
     });
     expect(await allows(request)).toBe(true);

@@ -162,12 +162,20 @@ it("is found past a route as specific as the stronger one, which stands behind i
   const hosts = ["*.y.test", "y.test"];
   const bypasses = found([
     {
-      ...{ ...common, name: "moved", auth: "none", hosts, rewrite: { addPrefix: "/b" } },
+      ...common,
+      name: "moved",
+      auth: "none",
+      hosts,
+      rewrite: { addPrefix: "/b" },
       path: { regex: new PathExpression("/a(/.*)?") },
     },
     {
-      ...{ ...common, name: "protected", auth: "required", require: { groups: { any: ["a"] } } },
-      ...{ path: { prefix: "/" }, hosts: ["*.y.test"] },
+      ...common,
+      name: "protected",
+      auth: "required",
+      require: { groups: { any: ["a"] } },
+      path: { prefix: "/" },
+      hosts: ["*.y.test"],
     },
     { ...common, name: "open", auth: "none", path: { prefix: "/" }, hosts },
   ]);

@@ -4,11 +4,17 @@ import { expressionWarnings } from "../../src/policy/route-warnings.ts";
 
 const base = { upstream: "app", forwardAuthorization: "strip", bodyBytes: Infinity } as const;
 const open = (name: string, path: Route["path"], more: Partial<Route> = {}): Route => ({
-  ...{ ...base, name, path, auth: "none" },
+  ...base,
+  name,
+  path,
+  auth: "none",
   ...more,
 });
 const guarded = (name: string, path: Route["path"], more: Partial<Route> = {}): Route => ({
-  ...{ ...base, name, path, auth: "required" },
+  ...base,
+  name,
+  path,
+  auth: "required",
   ...more,
 });
 const regex = (text: string): Route["path"] => ({ regex: new PathExpression(text) });

@@ -22,7 +22,9 @@ async function opened(
   const told: string[] = [];
   const authorizer = openAuthorizer(
     {
-      ...{ timeout: 2_000, cache: 30_000, onError: "unavailable" },
+      timeout: 2_000,
+      cache: 30_000,
+      onError: "unavailable",
       ...settings(server.url),
     } as AuthorizationSettings,
     clock,
@@ -52,7 +54,10 @@ const review = (allowed: unknown, more: object = {}) => ({
 
 function reviewing(answer: (asked: Asked) => RemoteReply = () => review(true), more: object = {}) {
   return opened(answer, (apiServer) => ({
-    ...{ kind: "subjectAccessReview", apiServer, issuers: [ISSUER], ...more },
+    kind: "subjectAccessReview",
+    apiServer,
+    issuers: [ISSUER],
+    ...more,
   }));
 }
 
@@ -75,7 +80,8 @@ describe("a review", () => {
     expect(server.asked[0]?.url).toBe("/apis/authorization.k8s.io/v1/subjectaccessreviews");
     expect(specsOf(server.asked)).toEqual([
       {
-        ...{ user: "system:serviceaccount:a:b", groups: ["x", "y"] },
+        user: "system:serviceaccount:a:b",
+        groups: ["x", "y"],
         nonResourceAttributes: { path: "/metrics", verb },
       },
     ]);
@@ -83,8 +89,11 @@ describe("a review", () => {
 
   test("of a resource contains the request's values that its templates name", async () => {
     const resource = {
-      ...{ group: "apps", resource: "deployments", subresource: "proxy" },
-      ...{ namespace: "${query:namespace}", name: "${header:X-App}" },
+      group: "apps",
+      resource: "deployments",
+      subresource: "proxy",
+      namespace: "${query:namespace}",
+      name: "${header:X-App}",
     };
     const denied = "b";
     const { allows, server } = await reviewing(
@@ -222,7 +231,9 @@ describe("an HTTP server", () => {
   test("receives the request and the caller, without query, token or cookie, every time", async () => {
     const { allows, server } = await calling(200);
     const request = requestWith({
-      ...{ method: "POST", matchPath: "/orders", query: "?access_token=secret" },
+      method: "POST",
+      matchPath: "/orders",
+      query: "?access_token=secret",
       rawHeaders: ["Authorization", "Bearer secret", "Cookie", "secret"],
     });
     const claims = new Map([["tenant", "acme"]]);
@@ -231,7 +242,11 @@ describe("an HTTP server", () => {
     await allows(request, caller);
     expect(server.asked).toHaveLength(2);
     expect(JSON.parse(server.asked[0]?.body ?? "")).toMatchObject({
-      ...{ method: "POST", path: "/orders", subject: "alice", groups: ["sales"], issuer: ISSUER },
+      method: "POST",
+      path: "/orders",
+      subject: "alice",
+      groups: ["sales"],
+      issuer: ISSUER,
       claims: { tenant: "acme" },
     });
     expect(JSON.stringify(server.asked)).not.toContain("secret");

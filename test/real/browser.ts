@@ -146,7 +146,9 @@ async function controlled(url: string): Promise<Tab> {
   };
   const evaluate = async (expression: string): Promise<unknown> => {
     const reply = await send("Runtime.evaluate", {
-      ...{ expression, awaitPromise: true, returnByValue: true },
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
     });
     return (reply["result"] as { readonly value: unknown }).value;
   };
@@ -182,7 +184,8 @@ async function controlled(url: string): Promise<Tab> {
     },
     async screenshot() {
       const { data } = (await send("Page.captureScreenshot", {
-        ...{ format: "png", captureBeyondViewport: true },
+        format: "png",
+        captureBeyondViewport: true,
       })) as { readonly data: string };
       // A blank page may read the image; the policy of the page itself forbids it.
       await open("about:blank");

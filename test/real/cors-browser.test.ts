@@ -103,7 +103,8 @@ describe.skipIf(reason !== undefined)(`in Chromium ${reason ?? ""}`, () => {
 
   it("credentials pass when they are allowed", async () => {
     const found = await readWith((origin) => ({
-      ...{ origins: [origin], credentials: true },
+      origins: [origin],
+      credentials: true,
       headers: ["Authorization", "Content-Type", "X-Other"],
     }));
     expect(found["withCookies"]).toMatchObject({ status: 200 });

@@ -13,11 +13,15 @@ const reason = missingAsker(NAME);
 const ROUTES = [
   { name: "public", path: "/public/", auth: "none", upstream: "app" },
   {
-    ...{ name: "query", path: "/query", upstream: "app" },
+    name: "query",
+    path: "/query",
+    upstream: "app",
     tokenFrom: [{ query: "access_token" }, { header: "X-Api-Token" }],
   },
   {
-    ...{ name: "tiers", path: "/tiers", upstream: "app" },
+    name: "tiers",
+    path: "/tiers",
+    upstream: "app",
     requestHeaders: { set: { "X-Tier": "gold" }, remove: ["X-Internal"] },
   },
   { name: "everything", path: "/", upstream: "app" },
@@ -43,7 +47,8 @@ describe.skipIf(reason !== undefined)(`${NAME} ${reason ?? ""}`, () => {
     const config = {
       server: { tls: "off", http2: true },
       decisions: { from: ["127.0.0.1/32"], grpc: true, http: false },
-      ...{ browser: {}, routes: ROUTES },
+      browser: {},
+      routes: ROUTES,
     };
     gate = stack.use(await startSallyport({ target: backend.url, config }));
     proxy = stack.use(await startAsker(NAME, backend.url, gate.port, logged));
@@ -99,7 +104,9 @@ describe.skipIf(reason !== undefined)(`${NAME} ${reason ?? ""}`, () => {
     await until(() => metadataOf("/orders/known") !== undefined, 15_000);
     const [, ...words] = metadataOf("/orders/known")?.split(" ") ?? [];
     expect(JSON.parse(words.join(" "))).toMatchObject({
-      ...{ subject: "alice", groups: ["sales"], issuer: "sallyport" },
+      subject: "alice",
+      groups: ["sales"],
+      issuer: "sallyport",
     });
     await until(() => metadataOf("/public/unknown") !== undefined, 15_000);
     expect(metadataOf("/public/unknown")).not.toContain("subject");

@@ -29,7 +29,8 @@ const ROUTES = [
 const CONFIG = {
   server: { tls: "off", http2: true, trustedProxies: ["127.0.0.1/32"] },
   decisions: { from: ["127.0.0.1/32"], grpc: true },
-  ...{ browser: {}, routes: ROUTES },
+  browser: {},
+  routes: ROUTES,
 };
 
 /** Clients are elsewhere than the proxies, whose word is believed. */
@@ -38,7 +39,9 @@ const elsewhere = new Agent({ localAddress: CLIENT });
 
 /** What a client says of itself. */
 const FORGED = {
-  ...{ "X-Auth-Subject": "root", "X-Auth-Groups": "boss", "X-Auth-Issuer": "root" },
+  "X-Auth-Subject": "root",
+  "X-Auth-Groups": "boss",
+  "X-Auth-Issuer": "root",
   "X-Auth-Client-Subject": "CN=root",
 };
 /** What a client says of the request. */
@@ -55,7 +58,8 @@ const RETOLD: readonly Readonly<Record<string, string>>[] = [
 const QUESTIONS: readonly Readonly<Record<string, string>>[] = [
   { "X-Original-URI": "/public/x", "X-Original-Method": "GET" },
   {
-    ...{ "X-Forwarded-Uri": "/public/x", "X-Forwarded-Method": "GET" },
+    "X-Forwarded-Uri": "/public/x",
+    "X-Forwarded-Method": "GET",
     "X-Forwarded-Host": "localhost",
   },
 ];
@@ -226,7 +230,8 @@ describe.each(NAMED)("%s %s", (name, reason) => {
         headers: {
           "Content-Type": "application/x-www-form-urlencoded",
           Origin: `http://localhost:${proxy.port}`,
-          ...{ Host: `localhost:${proxy.port}`, ...person },
+          Host: `localhost:${proxy.port}`,
+          ...person,
         },
         body: new URLSearchParams({ ...ALICE, password, to }).toString(),
       });

@@ -67,9 +67,11 @@ async function expectReported(
     const { findings } = await doctor({ ...sound, ...change });
     const [problem, another] = findings.filter((each) => each.result !== "good");
     expect({ name, problem, another }).toEqual({
-      ...{ name, another: undefined },
+      name,
+      another: undefined,
       problem: {
-        ...{ result, message: expect.stringMatching(says) as string },
+        result,
+        message: expect.stringMatching(says) as string,
         hint: expect.stringMatching(hint) as string,
       },
     });
@@ -118,58 +120,71 @@ describe.skipIf(slapdMissing !== undefined)(`with OpenLDAP ${slapdMissing ?? ""}
     await expectReported(sound(), {
       "a wrong password": {
         change: { bind: { ...bind, password: "hunter22" } },
-        ...{ says: /refuses the credentials of `bind`$/, hint: /bind\.password/ },
+        says: /refuses the credentials of `bind`$/,
+        hint: /bind\.password/,
       },
       "a wrong name": {
         change: { bind: { dn: "cn=nobody,dc=example,dc=com", password: "hunter22" } },
-        ...{ says: /refuses the credentials of `bind`$/, hint: /bind\.dn/ },
+        says: /refuses the credentials of `bind`$/,
+        hint: /bind\.dn/,
       },
       "an unknown authority": {
         change: { caFile: undefined },
-        ...{ says: /SELF_SIGNED|VERIFY|ISSUER/, hint: /caFile/ },
+        says: /SELF_SIGNED|VERIFY|ISSUER/,
+        hint: /caFile/,
       },
       "clear text where TLS is": {
         change: { url: server.secureUrl.replace("ldaps:", "ldap:"), startTls: false },
-        ...{ says: /is unavailable/, hint: /./ },
+        says: /is unavailable/,
+        hint: /./,
       },
       "TLS where clear text is": {
         change: { url: server.url.replace("ldap:", "ldaps:") },
-        ...{ says: /is unavailable/, hint: /TLS/ },
+        says: /is unavailable/,
+        hint: /TLS/,
       },
       "a wrong base": {
         change: { search: { ...search, base: "ou=elsewhere,dc=example,dc=com" } },
-        ...{ says: /there is no ou=elsewhere,dc=example,dc=com/, hint: /search\.base/ },
+        says: /there is no ou=elsewhere,dc=example,dc=com/,
+        hint: /search\.base/,
       },
       "a missing attribute": {
         change: { search: { ...search, filter: "(sAMAccountName={username})" } },
-        ...{
-          says: /no entry below search\.base has the attribute sAMAccountName/,
-          hint: /another name/,
-        },
+        says: /no entry below search\.base has the attribute sAMAccountName/,
+        hint: /another name/,
         result: "warning",
       },
       "a wrong base of groups": {
         change: { groups: { ...groups, base: "ou=elsewhere,dc=example,dc=com" } },
-        ...{ says: /there is no ou=elsewhere/, hint: /groups\.base/, result: "warning" },
+        says: /there is no ou=elsewhere/,
+        hint: /groups\.base/,
+        result: "warning",
       },
       "a missing group attribute": {
         change: { groups: { ...groups, filter: "(uniqueMember={dn})" } },
-        ...{ says: /groups\.base has the attribute uniqueMember/, hint: /./, result: "warning" },
+        says: /groups\.base has the attribute uniqueMember/,
+        hint: /./,
+        result: "warning",
       },
       "an unreachable server": {
         change: { url: `ldaps://127.0.0.1:${await closedPort()}` },
-        ...{ says: /ECONNREFUSED/, hint: /is the server running/ },
+        says: /ECONNREFUSED/,
+        hint: /is the server running/,
       },
       "an unknown host": {
         change: { url: "ldaps://directory.invalid" },
-        ...{ says: /ENOTFOUND|EAI_AGAIN/, hint: /DNS/ },
+        says: /ENOTFOUND|EAI_AGAIN/,
+        hint: /DNS/,
       },
     });
   });
 
   test("reports a server that hangs, and one that is slow", { timeout: 60_000 }, async () => {
     await expectTime(server, (port) => ({
-      ...{ ...sound(), url: `ldap://127.0.0.1:${port}`, startTls: false, timeout: "1s" },
+      ...sound(),
+      url: `ldap://127.0.0.1:${port}`,
+      startTls: false,
+      timeout: "1s",
     }));
   });
 });
@@ -197,54 +212,66 @@ describe.skipIf(postgresMissing !== undefined)(`with PostgreSQL ${postgresMissin
     await expectReported(sound(), {
       "a wrong password": {
         change: { url: server.url.replace("of-the-test", "hunter22") },
-        ...{ says: /28P01/, hint: /password in `url`/ },
+        says: /28P01/,
+        hint: /password in `url`/,
       },
       "a wrong user": {
         change: { url: server.url.replace("sallyport:", "nobody:") },
-        ...{ says: /28P01|28000/, hint: /user/ },
+        says: /28P01|28000/,
+        hint: /user/,
       },
       "a missing database": {
         change: { url: server.url.replace(/postgres$/, "shop") },
-        ...{ says: /3D000/, hint: /no such database/ },
+        says: /3D000/,
+        hint: /no such database/,
       },
       "an unknown authority": {
         change: { caFile: undefined },
-        ...{ says: /SELF_SIGNED|VERIFY|ISSUER/, hint: /caFile/ },
+        says: /SELF_SIGNED|VERIFY|ISSUER/,
+        hint: /caFile/,
       },
       "a missing table": {
         change: query("SELECT hash AS password_hash FROM people WHERE name = $1"),
-        ...{ says: /42P01/, hint: /table/ },
+        says: /42P01/,
+        hint: /table/,
       },
       "a missing column": {
         change: query("SELECT secret AS password_hash FROM users WHERE name = $1"),
-        ...{ says: /42703/, hint: /column/ },
+        says: /42703/,
+        hint: /column/,
       },
       "no column password_hash": {
         change: query("SELECT hash FROM users WHERE name = $1"),
-        ...{ says: /returns no column password_hash/, hint: /docs\/users\.md/ },
+        says: /returns no column password_hash/,
+        hint: /docs\/users\.md/,
       },
       "no right to read": {
         change: query("SELECT rolpassword AS password_hash FROM pg_authid WHERE rolname = $1"),
-        ...{ says: /42501/, hint: /GRANT/ },
+        says: /42501/,
+        hint: /GRANT/,
       },
       "no SQL": {
         change: query("SELEKT $1"),
-        ...{ says: /42601/, hint: /psql/ },
+        says: /42601/,
+        hint: /psql/,
       },
       "a full disk": {
         change: query("SELECT full_disk('') AS password_hash FROM users WHERE name = $1"),
-        ...{ says: /53100/, hint: /disk space/ },
+        says: /53100/,
+        hint: /disk space/,
       },
       "an unreachable server": {
         change: { url: `postgres://u:hunter22@127.0.0.1:${await closedPort()}/d` },
-        ...{ says: /ECONNREFUSED/, hint: /is the server running/ },
+        says: /ECONNREFUSED/,
+        hint: /is the server running/,
       },
     });
   });
 
   test("reports a server that hangs, and one that is slow", { timeout: 60_000 }, async () => {
     await expectTime(server, (port) => ({
-      ...{ ...sound(), url: server.url.replace(String(server.port), String(port)) },
+      ...sound(),
+      url: server.url.replace(String(server.port), String(port)),
       timeout: "3s",
     }));
   });
@@ -284,7 +311,8 @@ test("reports the faults of SQLite", async () => {
     // A missing file is also reported with its position in the configuration.
     const ill = findings.filter(({ result }) => result === "bad").slice(-1);
     expect({ name, code, ill }).toEqual({
-      ...{ name, code: 78 },
+      name,
+      code: 78,
       ill: [expect.objectContaining({ message: expect.stringMatching(says) as string })],
     });
   }
@@ -326,11 +354,13 @@ test("reports the faults of a login over HTTP", { timeout: 30_000 }, async () =>
   await expectReported(sound, {
     "an unknown authority": {
       change: { url: secureUrl },
-      ...{ says: /SELF_SIGNED|VERIFY|ISSUER/, hint: /caFile/ },
+      says: /SELF_SIGNED|VERIFY|ISSUER/,
+      hint: /caFile/,
     },
     "an unreachable server": {
       change: { url: `http://127.0.0.1:${await closedPort()}/` },
-      ...{ says: /ECONNREFUSED/, hint: /is the server running/ },
+      says: /ECONNREFUSED/,
+      hint: /is the server running/,
     },
   });
 });

@@ -47,7 +47,8 @@ async function loggingTo(log: string) {
     );
   await until(() => portOf("admin listening") > 0, 25_000);
   return {
-    ...{ port: portOf("listening"), adminPort: portOf("admin listening") },
+    port: portOf("listening"),
+    adminPort: portOf("admin listening"),
     ca: (await testCertificates()).ca,
     async [Symbol.asyncDispose](): Promise<void> {
       child.kill("SIGKILL");

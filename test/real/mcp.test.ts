@@ -55,8 +55,11 @@ function providerAt(issuer: string): Provider {
         getResourceServerInfo(_context, audience) {
           if (audience !== resource) throw new errors.InvalidTarget();
           return {
-            ...{ scope: "mcp:tools mcp:admin", audience, accessTokenTTL: tokenLifetime },
-            ...{ accessTokenFormat: "jwt", jwt: { sign: { alg: "ES256" } } },
+            scope: "mcp:tools mcp:admin",
+            audience,
+            accessTokenTTL: tokenLifetime,
+            accessTokenFormat: "jwt",
+            jwt: { sign: { alg: "ES256" } },
           };
         },
       },
@@ -113,7 +116,8 @@ afterAll(() => stack.disposeAsync());
 class Person implements OAuthClientProvider {
   readonly redirectUrl = CALLBACK;
   readonly clientMetadata = {
-    ...{ client_name: "a program", redirect_uris: [CALLBACK] },
+    client_name: "a program",
+    redirect_uris: [CALLBACK],
     token_endpoint_auth_method: "none",
   };
   readonly #name: string;
@@ -185,7 +189,8 @@ async function connected(person: Person, address: string) {
   const begin = async () => {
     const client = new Client({ name: "test", version: "1.0.0" });
     const transport = new StreamableHTTPClientTransport(new URL(address), {
-      ...{ authProvider: person, fetch: person.fetch },
+      authProvider: person,
+      fetch: person.fetch,
     });
     const failed: Error[] = [];
     Object.assign(client, { onerror: (error: Error) => failed.push(error) });
@@ -287,7 +292,8 @@ it("a token for another resource, and one that the person has not agreed to, ope
   const { access_token: token = "" } = person.tokens() ?? {};
   const call = (path: string, authorization: string) =>
     fetch(`https://localhost:${gate.port}${path}`, {
-      ...{ method: "POST", headers: { authorization, "content-type": "application/json" } },
+      method: "POST",
+      headers: { authorization, "content-type": "application/json" },
       body: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"forget"}}',
     });
   expect((await call("/mcp/admin", `Bearer ${token}`)).status).toBe(403);

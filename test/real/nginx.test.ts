@@ -169,7 +169,9 @@ describe.skipIf(reason !== undefined)(`behind nginx ${reason ?? ""}`, () => {
       trustedHeaders: ["X-Original-URI"],
     };
     await using gate = await startSallyport({
-      ...{ target: backend.url, withoutToken: true, config: { server } },
+      target: backend.url,
+      withoutToken: true,
+      config: { server },
     });
     const port = await freePort();
     const file = await directory.write("front.conf", frontOf(directory.path, port, gate.port));

@@ -37,8 +37,12 @@ async function startRegistry(prefix: string, storage: string): Promise<string> {
   const port = await freePort();
   const all = { access: "$all", publish: "$all", unpublish: "$all" };
   const config = {
-    ...{ storage, url_prefix: prefix, auth: {}, packages: { "**": all } },
-    ...{ web: { enable: false }, log: { type: "stdout", format: "pretty", level: "warn" } },
+    storage,
+    url_prefix: prefix,
+    auth: {},
+    packages: { "**": all },
+    web: { enable: false },
+    log: { type: "stdout", format: "pretty", level: "warn" },
   };
   const file = await directory.write(`${storage}.yaml`, JSON.stringify(config));
   const program = join(directory.path, "node_modules/verdaccio/bin/verdaccio");

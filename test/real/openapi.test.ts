@@ -46,8 +46,12 @@ const { data } = await client.GET("/api/version");
 console.log(data?.token);
 `;
 const COMPILER_OPTIONS = {
-  ...{ target: "es2024", module: "nodenext", strict: true, noEmit: true },
-  ...{ allowImportingTsExtensions: true, types: ["node"] },
+  target: "es2024",
+  module: "nodenext",
+  strict: true,
+  noEmit: true,
+  allowImportingTsExtensions: true,
+  types: ["node"],
   typeRoots: [join(ROOT, "node_modules/@types")],
 };
 
@@ -89,7 +93,9 @@ it("logs in and reads the version", async ({ skip }) => {
   const file = await directory.write("tsconfig.json", JSON.stringify(project));
   const compiler = join(ROOT, "node_modules/.bin/tsc");
   expect(await runProgram(compiler, ["-p", file], "", 60_000)).toEqual({
-    ...{ code: 0, out: "", err: "" },
+    code: 0,
+    out: "",
+    err: "",
   });
 
   const authority = await directory.write("ca.pem", gate.ca ?? "");

@@ -48,13 +48,22 @@ export async function startPostgres(): Promise<PostgresServer> {
   }
   const port = await freePort();
   const settings = {
-    ...{ listen_addresses: "127.0.0.1", port: String(port), unix_socket_directories: "" },
-    ...{ ssl: "on", ssl_cert_file: "tls.crt", ssl_key_file: "tls.key", fsync: "off" },
+    listen_addresses: "127.0.0.1",
+    port: String(port),
+    unix_socket_directories: "",
+    ssl: "on",
+    ssl_cert_file: "tls.crt",
+    ssl_key_file: "tls.key",
+    fsync: "off",
   };
   const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const query = async (text: string, values: readonly unknown[] = []): Promise<void> => {
     const client = new pg.Client({
-      ...{ host: "127.0.0.1", port, user: "admin", password: PASSWORD, database: "postgres" },
+      host: "127.0.0.1",
+      port,
+      user: "admin",
+      password: PASSWORD,
+      database: "postgres",
       ssl: { ca },
     });
     client.on("error", () => undefined);
@@ -66,7 +75,10 @@ export async function startPostgres(): Promise<PostgresServer> {
     }
   };
   const program = storeServer({
-    ...{ port, command: join(bin, "postgres"), args: ["-D", data, ...args], user: "postgres" },
+    port,
+    command: join(bin, "postgres"),
+    args: ["-D", data, ...args],
+    user: "postgres",
     answers: () =>
       query("SELECT 1").then(
         () => true,
@@ -84,7 +96,10 @@ export async function startPostgres(): Promise<PostgresServer> {
     async hold(users) {
       await program.start();
       const rows = users.map(({ name, password, groups = [] }) => ({
-        ...{ name, hash: cheapHash(password), groups, off: false },
+        name,
+        hash: cheapHash(password),
+        groups,
+        off: false,
       }));
       await query("DELETE FROM users");
       for (const row of rows) {

@@ -27,8 +27,11 @@ function providerWith(issuer: string): RequestListener {
     jwks: { keys: [key] },
     clients: [
       {
-        ...{ client_id: CLIENT.id, client_secret: CLIENT.secret },
-        ...{ grant_types: ["client_credentials"], redirect_uris: [], response_types: [] },
+        client_id: CLIENT.id,
+        client_secret: CLIENT.secret,
+        grant_types: ["client_credentials"],
+        redirect_uris: [],
+        response_types: [],
         dpop_bound_access_tokens: true,
       },
     ],
@@ -40,7 +43,10 @@ function providerWith(issuer: string): RequestListener {
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: (_context, audience) => ({
-          ...{ scope: "read", audience, accessTokenTTL: 600, accessTokenFormat: "jwt" },
+          scope: "read",
+          audience,
+          accessTokenTTL: 600,
+          accessTokenFormat: "jwt",
           jwt: { sign: { alg: "ES256" } },
         }),
       },
@@ -70,8 +76,12 @@ describe("oidc-provider and openid-client", () => {
         tokens: {
           trusted: [
             {
-              ...{ issuer, audience: ORDERS, algorithms: ["ES256"], discovery: true },
-              ...{ proof: "require", claims: { subject: "client_id" } },
+              issuer,
+              audience: ORDERS,
+              algorithms: ["ES256"],
+              discovery: true,
+              proof: "require",
+              claims: { subject: "client_id" },
             },
           ],
         },

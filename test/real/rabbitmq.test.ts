@@ -56,7 +56,10 @@ describe.skipIf(reason !== undefined)(`RabbitMQ ${reason ?? ""}`, () => {
         config: {
           routes: [
             {
-              ...{ name: "broker", path: "/", upstream: "app", paths: "encoded" },
+              name: "broker",
+              path: "/",
+              upstream: "app",
+              paths: "encoded",
               requestHeaders: { set: { Authorization: GUEST } },
             },
           ],
@@ -68,7 +71,9 @@ describe.skipIf(reason !== undefined)(`RabbitMQ ${reason ?? ""}`, () => {
 
   const api = (method: string, path: string, content?: object) =>
     ask(gate, path, {
-      ...{ method, token: gate.token, headers: { "content-type": "application/json" } },
+      method,
+      token: gate.token,
+      headers: { "content-type": "application/json" },
       ...(content === undefined ? {} : { body: JSON.stringify(content) }),
     });
 
@@ -77,12 +82,16 @@ describe.skipIf(reason !== undefined)(`RabbitMQ ${reason ?? ""}`, () => {
     const queue = `/api/queues/%2F/${encodeURIComponent("orders/new#1")}`;
     expect((await api("PUT", queue, { durable: true })).status).toBe(201);
     const routed = await api("POST", "/api/exchanges/%2F/amq.default/publish", {
-      ...{ properties: {}, routing_key: "orders/new#1", payload: "hello" },
+      properties: {},
+      routing_key: "orders/new#1",
+      payload: "hello",
       payload_encoding: "string",
     });
     expect(JSON.parse(routed.body)).toEqual({ routed: true });
     const taken = await api("POST", `${queue}/get`, {
-      ...{ count: 1, ackmode: "ack_requeue_false", encoding: "auto" },
+      count: 1,
+      ackmode: "ack_requeue_false",
+      encoding: "auto",
     });
     expect(JSON.parse(taken.body)).toMatchObject([{ payload: "hello" }]);
     const all = JSON.parse((await api("GET", "/api/queues/%2f?columns=name,vhost")).body);

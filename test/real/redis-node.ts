@@ -33,8 +33,13 @@ export async function startRedisNode(options: RedisNodeOptions): Promise<RedisNo
   for (const [name, content] of Object.entries(files)) await directory.write(name, content);
   const command = async (...[name = "", ...words]: readonly string[]): Promise<unknown> => {
     const client = new Redis({
-      ...{ port, protocol: 2, lazyConnect: true, retryStrategy: () => null },
-      ...{ connectTimeout: 2_000, commandTimeout: 2_000, disableClientInfo: true },
+      port,
+      protocol: 2,
+      lazyConnect: true,
+      retryStrategy: () => null,
+      connectTimeout: 2_000,
+      commandTimeout: 2_000,
+      disableClientInfo: true,
       enableReadyCheck: false,
       ...login,
     });
@@ -47,7 +52,8 @@ export async function startRedisNode(options: RedisNodeOptions): Promise<RedisNo
     }
   };
   const server = storeServer({
-    ...{ port, command: installed(program) ?? program },
+    port,
+    command: installed(program) ?? program,
     args: args(port, directory.path),
     answers: () => command("PING").then(Boolean, () => false),
   });

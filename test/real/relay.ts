@@ -17,7 +17,9 @@ export interface DelayedRelay extends AsyncDisposable {
 export async function startRelay(target: number): Promise<DelayedRelay> {
   const sockets = new Set<Socket>();
   const relay = {
-    ...{ port: 0, delayMs: 0, received: 0 },
+    port: 0,
+    delayMs: 0,
+    received: 0,
     cut: () => {
       for (const socket of sockets) socket.destroy();
       sockets.clear();

@@ -48,8 +48,11 @@ export async function startReplicas(config: ConfigParts, workers = 1): Promise<R
       files: { "users.yaml": JSON.stringify({ users }) },
       config: {
         server: {
-          ...{ listen: `127.0.0.1:${ports[place]}`, tls: "off", trustedProxies: ["127.0.0.1/32"] },
-          ...{ drain: { delay: "300ms", timeout: "5s" }, workers },
+          listen: `127.0.0.1:${ports[place]}`,
+          tls: "off",
+          trustedProxies: ["127.0.0.1/32"],
+          drain: { delay: "300ms", timeout: "5s" },
+          workers,
         },
         ...config,
         tokens: { keys, revocation: { logout: true }, ...Object(config["tokens"]) },
@@ -68,7 +71,9 @@ export async function startReplicas(config: ConfigParts, workers = 1): Promise<R
   });
   const rest = stack.move();
   return {
-    ...{ gates, front: { port }, keys },
+    gates,
+    front: { port },
+    keys,
     async restart(place) {
       await gates[place]?.stop();
       await gates[place]?.close();
@@ -125,7 +130,8 @@ export async function logInAt(
   const answer = await askLogin({ port }, { username, password }, from);
   const { "retry-after": retryAfter } = answer.headers;
   return {
-    ...{ status: answer.status, token: String(fieldsOf(answer)["token"]) },
+    status: answer.status,
+    token: String(fieldsOf(answer)["token"]),
     ...(retryAfter !== undefined && { retryAfter }),
   };
 }

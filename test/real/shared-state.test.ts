@@ -42,11 +42,15 @@ describe.skipIf(reason !== undefined).each(SUBJECTS)(title, ({ program, workers 
         routes: [
           { name: "public", path: "/public/", auth: "none", upstream: "app" },
           {
-            ...{ name: "limited", path: "/limited", upstream: "app" },
+            name: "limited",
+            path: "/limited",
+            upstream: "app",
             rateLimit: { requests: BURST, within: "10m" },
           },
           {
-            ...{ name: "few", path: "/few", upstream: "app" },
+            name: "few",
+            path: "/few",
+            upstream: "app",
             concurrency: { requests: AT_ONCE, by: "subject" },
           },
           { name: "everything", path: "/", upstream: "app" },

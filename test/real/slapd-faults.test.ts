@@ -33,8 +33,13 @@ async function startGate(port: number): Promise<Sallyport> {
       users: [
         { kind: "file", path: "users.yaml" },
         {
-          ...{ kind: "ldap", url: `ldap://127.0.0.1:${port}`, startTls: true, caFile: "ca.crt" },
-          ...{ ...SETTINGS, connections: 2, timeout: "1s" },
+          kind: "ldap",
+          url: `ldap://127.0.0.1:${port}`,
+          startTls: true,
+          caFile: "ca.crt",
+          ...SETTINGS,
+          connections: 2,
+          timeout: "1s",
         },
         { kind: "file", path: "more.yaml" },
       ],
@@ -139,7 +144,9 @@ function addWithoutEnd(server: SlapdServer): Promise<never> {
       const ou = `more${entry}`;
       const description = "x".repeat(2_000);
       await client.add(`ou=${ou},dc=example,dc=com`, {
-        ...{ objectClass: ["organizationalUnit"], ou, description },
+        objectClass: ["organizationalUnit"],
+        ou,
+        description,
       });
     }
   });

@@ -54,7 +54,8 @@ export async function startSlapd(data?: string): Promise<SlapdServer> {
     }
   };
   const program = storeServer({
-    ...{ port, command: installed("slapd") ?? "slapd" },
+    port,
+    command: installed("slapd") ?? "slapd",
     args: ["-f", file, "-h", `${url} ${secureUrl}`, "-d", "0"],
     answers: () => admin(async () => true).catch(() => false),
   });
@@ -65,13 +66,18 @@ export async function startSlapd(data?: string): Promise<SlapdServer> {
       await client.add(`ou=${ou},${BASE}`, { objectClass: ["organizationalUnit"], ou });
     }
     await client.add(`cn=policy,${BASE}`, {
-      ...{ objectClass: ["applicationProcess", "pwdPolicy"], cn: "policy" },
-      ...{ pwdAttribute: "userPassword", pwdLockout: "TRUE", pwdMaxFailure: "3" },
+      objectClass: ["applicationProcess", "pwdPolicy"],
+      cn: "policy",
+      pwdAttribute: "userPassword",
+      pwdLockout: "TRUE",
+      pwdMaxFailure: "3",
     });
   });
   return {
     ...program,
-    ...{ url, secureUrl, admin },
+    url,
+    secureUrl,
+    admin,
     async hold(users) {
       await program.start();
       await admin((client) => replaceUsers(client, users));
@@ -118,8 +124,11 @@ async function replaceUsers(client: Client, users: readonly ContractUser[]): Pro
   for (const [index, { name, password, groups = [] }] of users.entries()) {
     const dn = `cn=User ${index} (a*b),ou=people,${BASE}`;
     await client.add(dn, {
-      ...{ objectClass: ["inetOrgPerson"], cn: `User ${index} (a*b)`, sn: "x" },
-      ...{ uid: name, userPassword: password },
+      objectClass: ["inetOrgPerson"],
+      cn: `User ${index} (a*b)`,
+      sn: "x",
+      uid: name,
+      userPassword: password,
     });
     for (const group of groups) members.set(group, [...(members.get(group) ?? []), dn]);
   }

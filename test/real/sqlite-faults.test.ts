@@ -122,7 +122,8 @@ async function startGate(path: string, flags = imageFlags()): Promise<Sallyport>
       ),
     });
   const gate = await startSallyport({
-    ...{ target: backend.url, flags },
+    target: backend.url,
+    flags,
     config: {
       server: { tls: "off", trustedProxies: ["127.0.0.1/32"] },
       users: [

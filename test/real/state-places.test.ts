@@ -43,7 +43,8 @@ const startWithTls: Start = async (program, stack) => {
   const tls = { host: "127.0.0.1", tls: { ca } };
   const node = stack.use(
     await startRedisNode({
-      ...{ program, client: { username: "sallyport", password: PASSWORD, ...tls } },
+      program,
+      client: { username: "sallyport", password: PASSWORD, ...tls },
       args: (port, directory) => [
         ...[...inMemory(0, directory), "--tls-port", String(port), ...secure],
         ...["--tls-ca-cert-file", "ca.crt", "--tls-auth-clients", "no"],
@@ -73,7 +74,8 @@ const startSentinel: Start = async (program, stack) => {
   const client = { password: PASSWORD };
   const start = (...more: readonly string[]) =>
     startRedisNode({
-      ...{ program, client },
+      program,
+      client,
       args: (port, directory) => [...inMemory(port, directory), ...login, ...more],
     });
   const primary = stack.use(await start());
@@ -91,7 +93,9 @@ const startSentinel: Start = async (program, stack) => {
   ];
   const sentinel = stack.use(
     await startRedisNode({
-      ...{ program, port, client: { password: "of-the-sentinel" } },
+      program,
+      port,
+      client: { password: "of-the-sentinel" },
       args: (_, directory) => [join(directory, "sentinel.conf"), "--sentinel", "--dir", directory],
       files: { "sentinel.conf": `${settings.join("\n")}\n` },
     }),
@@ -103,7 +107,8 @@ const startSentinel: Start = async (program, stack) => {
   );
   return {
     shared: {
-      ...{ url: `redis://127.0.0.1:${await freePort()}`, password: PASSWORD },
+      url: `redis://127.0.0.1:${await freePort()}`,
+      password: PASSWORD,
       nodes: [`127.0.0.1:${sentinel.port}`],
       sentinel: { name: "sallyport", password: "of-the-sentinel" },
     },
@@ -120,7 +125,8 @@ const startSentinel: Start = async (program, stack) => {
       },
       {
         change: {
-          ...{ url: `redis://127.0.0.1:${sentinel.port}`, nodes: [] },
+          url: `redis://127.0.0.1:${sentinel.port}`,
+          nodes: [],
           sentinel: { name: "sallyport", password: "hunter22" },
         },
         says: "cannot be used: WRONGPASS",
@@ -140,7 +146,8 @@ const startCluster: Start = async (program, stack) => {
   const login = ["--requirepass", PASSWORD, "--masterauth", PASSWORD];
   const start = () =>
     startRedisNode({
-      ...{ program, client: { password: PASSWORD } },
+      program,
+      client: { password: PASSWORD },
       args: (port, directory) => [
         ...[...inMemory(port, directory), ...login, "--cluster-enabled", "yes"],
         ...["--cluster-node-timeout", "2000", "--cluster-port", String(clusterPorts.shift())],

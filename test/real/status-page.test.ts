@@ -63,7 +63,9 @@ it.skipIf(reason !== undefined)(
 
 it.skipIf(reason !== undefined)("fits into 360 px with any content", async () => {
   await browser.open(`http://127.0.0.1:${gate.adminPort}/-/`, {
-    ...{ width: 360, height: 800, scheme: "light" },
+    width: 360,
+    height: 800,
+    scheme: "light",
   });
   await browser.evaluate(
     `document.querySelectorAll("details").forEach((each) => (each.open = true))`,

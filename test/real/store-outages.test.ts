@@ -43,11 +43,15 @@ interface Fault {
 
 const SUBJECTS: readonly Subject[] = [
   {
-    ...{ kind: "ldap", reason: slapdMissing },
+    kind: "ldap",
+    reason: slapdMissing,
     async start() {
       const server = await startSlapd();
       const entry = (port: number, caFile: string): object => ({
-        ...{ kind: "ldap", url: `ldap://127.0.0.1:${port}`, startTls: true, caFile },
+        kind: "ldap",
+        url: `ldap://127.0.0.1:${port}`,
+        startTls: true,
+        caFile,
         ...SETTINGS,
       });
       const { base } = SETTINGS.search;
@@ -64,7 +68,8 @@ const SUBJECTS: readonly Subject[] = [
     },
   },
   {
-    ...{ kind: "postgres", reason: postgresMissing },
+    kind: "postgres",
+    reason: postgresMissing,
     async start() {
       const server = await startPostgres();
       const entry = (port: number, caFile: string): object => {

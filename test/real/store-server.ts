@@ -67,7 +67,8 @@ export function storeServer({ port, command, args, user, answers }: StoreProgram
     async start() {
       if (child !== undefined) return;
       child = spawn(command, args, {
-        ...{ stdio: ["ignore", "pipe", "pipe"], ...asUser(user) },
+        stdio: ["ignore", "pipe", "pipe"],
+        ...asUser(user),
       });
       for (const stream of [child.stdout, child.stderr]) {
         stream?.on("data", (text: Buffer) => (output += text.toString()));

@@ -34,7 +34,8 @@ const startLdap: Start = async (stack) => {
   await slapd.admin((client) =>
     client.add("cn=sallyport,dc=example,dc=com", {
       objectClass: ["organizationalRole", "simpleSecurityObject"],
-      ...{ cn: "sallyport", userPassword: "of-the-service" },
+      cn: "sallyport",
+      userPassword: "of-the-service",
     }),
   );
   return {

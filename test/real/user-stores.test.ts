@@ -27,7 +27,11 @@ async function opened(settings: StoreSettings) {
   onTestFinished(() => verifier.close());
   const log = recordedLog();
   const store = await openUserStore(settings, {
-    ...{ contentOf, log, verifier, clock: systemClock, queue: 100 },
+    contentOf,
+    log,
+    verifier,
+    clock: systemClock,
+    queue: 100,
   });
   onTestFinished(() => store.close());
   const verify = (name = "alice", password = "apple") => store.verify(name, password, STRANGER);
@@ -67,14 +71,21 @@ describe.skipIf(postgresMissing !== undefined)(`PostgreSQL ${postgresMissing ?? 
   afterAll(() => server[Symbol.asyncDispose]());
 
   const settings = async () => ({
-    ...{ kind: "postgres" as const, url: server.url, query: QUERY, tls: true, ...LIMITS },
+    kind: "postgres" as const,
+    url: server.url,
+    query: QUERY,
+    tls: true,
+    ...LIMITS,
     caFile: await authorityFile(),
   });
 
   describe("as a user store", () => {
     userStoreContract({
       source: async () => ({ settings: await settings(), hold: server.hold, fail: server.kill }),
-      ...{ hasGroups: true, failing: "unavailable", counts: false, inspects: false },
+      hasGroups: true,
+      failing: "unavailable",
+      counts: false,
+      inspects: false,
       oddNames: ["é", "e\u0301", "a:b", "a b", "*", "'", "toString", "__proto__", "%", "$1"],
     });
   });
@@ -107,11 +118,8 @@ describe.skipIf(postgresMissing !== undefined)(`PostgreSQL ${postgresMissing ?? 
     expect(await nowhere.verify()).toEqual({ result: "unavailable" });
     expect(await nowhere.store.examine?.(1_000)).toBe("42P01");
     const several = await opened({
-      ...{
-        ...sound,
-        query:
-          "SELECT hash AS password_hash FROM users, (VALUES (1), (2)) AS two(n) WHERE name = $1",
-      },
+      ...sound,
+      query: "SELECT hash AS password_hash FROM users, (VALUES (1), (2)) AS two(n) WHERE name = $1",
     });
     expect(await several.verify()).toEqual({ result: "unavailable" });
     expect(JSON.stringify([refused, nowhere].map(({ log }) => log.lines))).not.toMatch(/hunter22/);
@@ -131,7 +139,10 @@ describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, ()
     "ldap://": async () => ({ url: server.url, startTls: false }),
   };
   const settings = async (sort: keyof typeof sorts) => ({
-    ...{ kind: "ldap" as const, ...SETTINGS, ...LIMITS, ...(await sorts[sort]()) },
+    kind: "ldap" as const,
+    ...SETTINGS,
+    ...LIMITS,
+    ...(await sorts[sort]()),
   });
 
   describe.each(["ldaps://", "StartTLS"] as const)("as a user store with %s", (sort) => {
@@ -139,7 +150,10 @@ describe.skipIf(slapdMissing !== undefined)(`OpenLDAP ${slapdMissing ?? ""}`, ()
       async source() {
         return { settings: await settings(sort), hold: server.hold, fail: server.kill };
       },
-      ...{ hasGroups: true, failing: "unavailable", counts: false, inspects: false },
+      hasGroups: true,
+      failing: "unavailable",
+      counts: false,
+      inspects: false,
       oddNames: ["é", "a b", "*", "'", "toString", "__proto__", "alice)(uid=*", "a\\2ab", "a,b=c"],
     });
   });

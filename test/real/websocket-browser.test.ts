@@ -39,10 +39,14 @@ describe.skipIf(reason !== undefined)(`in Chromium ${reason ?? ""}`, () => {
       const url = `wss://127.0.0.1:${gate.port}/chat`;
       const heard = await browser.evaluate(script(url, ["bearer", gate.token, "v1"]));
       expect(JSON.parse(String(heard))).toEqual({
-        ...{ message: "hello from the page", code: 4001, protocol: "v1" },
+        message: "hello from the page",
+        code: 4001,
+        protocol: "v1",
       });
       expect(await logLine(gate, { path: "/chat" })).toMatchObject({
-        ...{ status, protocol: "websocket", subject: "alice" },
+        status,
+        protocol: "websocket",
+        subject: "alice",
       });
       expect(await logLine(gate, { path: "/page" })).toMatchObject({
         protocol: http2 ? "HTTP/2.0" : "HTTP/1.1",

@@ -71,7 +71,10 @@ async function stopProvider(): Promise<void> {
 
 function start(): Promise<Sallyport> {
   const introspection = {
-    ...{ url: `${issuer}/oauth/introspect`, clientId: "web", clientSecret: "secret", cache: "1s" },
+    url: `${issuer}/oauth/introspect`,
+    clientId: "web",
+    clientSecret: "secret",
+    cache: "1s",
   };
   return startSallyport({
     target: backend.url,
@@ -79,7 +82,10 @@ function start(): Promise<Sallyport> {
       tokens: {
         trusted: [
           {
-            ...{ issuer, audience: ["orders", "web"], algorithms: ["RS256"], discovery: true },
+            issuer,
+            audience: ["orders", "web"],
+            algorithms: ["RS256"],
+            discovery: true,
             jwks: { cacheFile: join(directory.path, "keys.json") },
           },
           { issuer: "opaque", introspection },
@@ -124,7 +130,9 @@ async function userToken(): Promise<string> {
   const id = form.searchParams.get("authRequestID") ?? "";
   const username = `test-user@${new URL(issuer).hostname}`;
   const entered = await sentTo(`${issuer}/login/username`, {
-    ...{ id, username, password: "verysecure" },
+    id,
+    username,
+    password: "verysecure",
   });
   const back = await sentTo(entered.href);
   expect(back.href).toContain(CALLBACK);

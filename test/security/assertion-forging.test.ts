@@ -40,7 +40,9 @@ describe("an assertion", () => {
     const assertion = echoedBy(answer).header("x-caller") ?? "";
     const keys = new URL(`http://127.0.0.1:${gate.adminPort}/.well-known/jwks.json`);
     const { payload } = await jwtVerify(assertion, createRemoteJWKSet(keys), {
-      ...{ issuer: "sallyport", audience: "backend", typ: "assertion+jwt" },
+      issuer: "sallyport",
+      audience: "backend",
+      typ: "assertion+jwt",
     });
     expect(payload).toMatchObject({ sub: "alice", groups: ["sales"], idp: "sallyport" });
     const again = await ask(gate, "/orders", { token: gate.token });

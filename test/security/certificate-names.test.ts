@@ -21,7 +21,10 @@ const standing = useSallyport(undefined, {
     routes: [
       { name: "any", path: "/any", auth: "certificate", upstream: "app" },
       {
-        ...{ name: "web", path: "/web", auth: "certificate", upstream: "app" },
+        name: "web",
+        path: "/web",
+        auth: "certificate",
+        upstream: "app",
         require: { spiffe: [WEB, "spiffe://shop.example/ns/jobs/*"] },
       },
     ],

@@ -18,14 +18,18 @@ const standing = useSallyport(undefined, {
     tokens: {
       trusted: [
         {
-          ...{ issuer: ISSUER, audience: "orders", jwks: { file: "jwks.json" } },
+          issuer: ISSUER,
+          audience: "orders",
+          jwks: { file: "jwks.json" },
           algorithms: ["ES256"],
         },
       ],
     },
     routes: [
       {
-        ...{ name: "all", path: "/", upstream: "app" },
+        name: "all",
+        path: "/",
+        upstream: "app",
         requestHeaders: { set: { "X-Tenant": "t-${claim:tenant}" } },
         responseHeaders: { set: { "X-Seen": "${claim:tenant}" } },
       },

@@ -177,7 +177,9 @@ describe("LDAP with StartTLS (RFC 4511 §4.14)", () => {
     const directory = stack.use(await startDirectory());
     attacker = stack.use(await startAttacker(directory.port));
     gate = await gateWith({
-      ...{ kind: "ldap", url: `ldap://127.0.0.1:${attacker.port}`, startTls: true },
+      kind: "ldap",
+      url: `ldap://127.0.0.1:${attacker.port}`,
+      startTls: true,
       search: { base: "dc=example", filter: "(uid={username})" },
     });
   });
@@ -250,7 +252,8 @@ describe("PostgreSQL with SSLRequest", () => {
     const database = stack.use(await startDatabase());
     attacker = stack.use(await startAttacker(database.port));
     gate = await gateWith({
-      ...{ kind: "postgres", url: `postgres://sallyport:secret-1@127.0.0.1:${attacker.port}/a` },
+      kind: "postgres",
+      url: `postgres://sallyport:secret-1@127.0.0.1:${attacker.port}/a`,
       query: "SELECT password_hash FROM users WHERE name = $1",
     });
   });
@@ -322,8 +325,10 @@ describe("a server that answers in clear text where TLS was expected", () => {
               {
                 issuer: "opaque",
                 introspection: {
-                  ...{ url: `https://127.0.0.1:${forger.port}`, caFile: "ca.crt" },
-                  ...{ clientId: "a", clientSecret: "of-the-test" },
+                  url: `https://127.0.0.1:${forger.port}`,
+                  caFile: "ca.crt",
+                  clientId: "a",
+                  clientSecret: "of-the-test",
                 },
               },
             ],

@@ -50,7 +50,8 @@ const HEADS: readonly (readonly [string, (bytes: number) => Head])[] = [
   [
     "proxies in a trusted X-Forwarded-For",
     (bytes) => ({
-      ...{ target: "/public/a", trusted: true },
+      target: "/public/a",
+      trusted: true,
       lines: [`X-Forwarded-For: ${"::1,".repeat(bytes / 4)}::1`],
     }),
   ],
@@ -61,7 +62,7 @@ const HEADS: readonly (readonly [string, (bytes: number) => Head])[] = [
   [
     "commas in a header that many routes compare, for many readings of a path",
     (bytes) => ({
-      ...{ target: `/tenants${DELIMITERS.repeat(5)}` },
+      target: `/tenants${DELIMITERS.repeat(5)}`,
       lines: [`X-Tenant: ${",".repeat(bytes)}`],
     }),
   ],

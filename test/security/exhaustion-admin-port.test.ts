@@ -60,7 +60,10 @@ describe("the admin listener", () => {
   async function adminPort(): Promise<Admin> {
     const never = Promise.withResolvers<never>();
     const admin = await startAdmin({
-      ...{ host: OWN, port: 0, allow: createNetworks([OWN]), log: recordedLog() },
+      host: OWN,
+      port: 0,
+      allow: createNetworks([OWN]),
+      log: recordedLog(),
       nextId: createResponseIds(0),
       pages: [
         ...probePages({

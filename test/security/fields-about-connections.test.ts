@@ -114,7 +114,8 @@ describe("Sallyport", () => {
       }),
     );
     return {
-      ...{ backend, upstream: { targets: [backend.url], protocol: "h2c" } },
+      backend,
+      upstream: { targets: [backend.url], protocol: "h2c" },
       route: { auth: "none" },
     };
   });

@@ -162,8 +162,10 @@ function* traffic(token: string): Generator<string> {
 it("no report about a broken deployment contains a secret", { timeout: 40_000 }, async () => {
   await using directory = await temporaryDirectory();
   const encrypted = createPrivateKey(pem).export({
-    ...{ format: "pem", type: "pkcs8" },
-    ...{ cipher: "aes-256-cbc", passphrase: SECRETS.passphrase },
+    format: "pem",
+    type: "pkcs8",
+    cipher: "aes-256-cbc",
+    passphrase: SECRETS.passphrase,
   });
   const secret = SECRETS["shared secret"];
   const files: Record<string, string | Buffer> = {

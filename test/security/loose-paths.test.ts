@@ -76,7 +76,8 @@ describe("a path that begins with two slashes", () => {
     ];
     gate = stack.use(
       await startSallyport({
-        ...{ target: app.url, withoutToken: true },
+        target: app.url,
+        withoutToken: true,
         config: { server: { http2: true }, upstreams, routes },
       }),
     );

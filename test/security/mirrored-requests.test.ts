@@ -21,7 +21,10 @@ async function start(server: object = {}, hangs = false) {
       upstreams: { app: { targets: [real.url] }, shadow: { targets: [shadow.url] } },
       routes: [
         {
-          ...{ name: "all", path: "/", upstream: "app", mirror: { upstream: "shadow" } },
+          name: "all",
+          path: "/",
+          upstream: "app",
+          mirror: { upstream: "shadow" },
           tokenFrom: [{ header: "Authorization" }, { cookie: "session" }, { query: "t" }],
         },
       ],

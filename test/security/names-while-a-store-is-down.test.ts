@@ -24,7 +24,9 @@ beforeAll(async () => {
         users: [
           { kind: "file", path: "users.yaml" },
           {
-            ...{ kind: "http", url: `${logins.url}/json`, timeout: "5s" },
+            kind: "http",
+            url: `${logins.url}/json`,
+            timeout: "5s",
             fields: { username: "user", password: "pass" },
             status: { unknown: [404], wrong: [401] },
           },

@@ -49,8 +49,12 @@ const KEYED = "https://keyed.example";
 const SHORT = "https://short.example";
 const LONGER = "https://keyed.example/x";
 const keyed = (issuer: string, more: object = {}) => ({
-  ...{ issuer, audience: "orders", jwks: { file: "theirs.json" }, algorithms: ["ES256"] },
-  ...{ clockSkew: "0s", ...more },
+  issuer,
+  audience: "orders",
+  jwks: { file: "theirs.json" },
+  algorithms: ["ES256"],
+  clockSkew: "0s",
+  ...more,
 });
 const remote = { clientId: "sallyport", clientSecret: "secret", cache: "30s", timeout: "2s" };
 const route = (name: string, more: object) => ({

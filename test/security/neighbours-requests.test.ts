@@ -387,8 +387,12 @@ describe("24: interim responses", () => {
 
 describe.each(WAYS)("13, 31, 46: over %s", (way, ask) => {
   const FORGED = {
-    ...{ "X-Auth-Subject": "root", X_Auth_Groups: "root", "X-Forwarded-User": "root" },
-    ...{ "X-Remote-User": "root", "X-Auth-Request-User": "root", "X-Auth-Client-Subject": "root" },
+    "X-Auth-Subject": "root",
+    X_Auth_Groups: "root",
+    "X-Forwarded-User": "root",
+    "X-Remote-User": "root",
+    "X-Auth-Request-User": "root",
+    "X-Auth-Client-Subject": "root",
   };
 
   it.each(["/public/x", "/optional/x"])("no identity of a client arrives on %s", async (path) => {

@@ -28,7 +28,10 @@ it("10: no password is that of an unknown or a disabled user, not even that of t
   onTestFinished(() => pool.close());
   const passwords = ["apple", "banana", "", "undefined"];
   const users = passwords.map((password, at) => ({
-    ...{ name: `user${at}`, password: cheapHash(password), outdated: undefined, groups: ["admin"] },
+    name: `user${at}`,
+    password: cheapHash(password),
+    outdated: undefined,
+    groups: ["admin"],
     disabled: at % 2 === 1,
   }));
   const hashes = users.map(({ password }) => password);
@@ -36,7 +39,9 @@ it("10: no password is that of an unknown or a disabled user, not even that of t
   const store = hashStore({ find, passwords: () => hashes }, pool);
   const observer = { storeAnswered: () => undefined, outdatedHashUsed: () => undefined };
   const { check } = createCredentialCheck([{ name: "file", store }], pool, {
-    ...{ log: recordedLog(), clock: systemClock, observer },
+    log: recordedLog(),
+    clock: systemClock,
+    observer,
   });
   const names = ["nobody", "", "__proto__", "constructor", "USER0", "user0 ", "user1", "user3"];
   for (const name of names) {
@@ -75,7 +80,8 @@ const route = fc
     const groups = { ...(any && { any }), ...(all && { all }) };
     const required = auth === "required" && Object.keys(groups).length > 0;
     return {
-      ...{ auth, path },
+      auth,
+      path,
       ...(hosts && { hosts }),
       ...(methods && { methods }),
       ...(headers && { headers }),

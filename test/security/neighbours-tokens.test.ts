@@ -55,7 +55,9 @@ const standing = useTokenGate({
       revocation: { logout: true },
       trusted: [
         {
-          ...{ issuer: RSA_ISSUER, audience: "orders", jwks: { file: "rsa.json" } },
+          issuer: RSA_ISSUER,
+          audience: "orders",
+          jwks: { file: "rsa.json" },
           algorithms: ["RS256", "PS256"],
         },
       ],

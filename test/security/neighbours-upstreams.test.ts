@@ -37,7 +37,8 @@ const clearText = await listening(
     const forged = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged";
     socket.write(forged);
     const secured = new TLSSocket(socket, {
-      ...{ isServer: true, secureContext: createSecureContext(pair) },
+      isServer: true,
+      secureContext: createSecureContext(pair),
       ALPNProtocols: ["h2", "http/1.1"],
     });
     secured.on("error", () => socket.destroy()).on("data", () => secured.write(forged));
@@ -56,11 +57,13 @@ const SPELLINGS = ["127.0.0.1", "0x7f.1", "0x7F000001", "[::ffff:127.0.0.1]"];
 
 /** A yes to every question, behind what a client of ours must not undo. */
 const YES = {
-  ...{ active: true, sub: "admin", aud: "orders", subject: "admin", groups: ["admin"] },
-  ...{
-    keys: [OWN.jwk],
-    status: { authenticated: true, allowed: true, user: { username: "admin" } },
-  },
+  active: true,
+  sub: "admin",
+  aud: "orders",
+  subject: "admin",
+  groups: ["admin"],
+  keys: [OWN.jwk],
+  status: { authenticated: true, allowed: true, user: { username: "admin" } },
 };
 const PADDED = JSON.stringify({ ...YES, pad: "x".repeat(10_000_000) });
 const nested = (depth: number): string => `${"[".repeat(depth)}${"]".repeat(depth)}`;
@@ -113,11 +116,15 @@ const spelled = SPELLINGS.flatMap((host, n) => [
   [`other${n}`, at(otherName.port, host)] as const,
 ]);
 const jwks = NAMES.map((name) => ({
-  ...{ issuer: `https://bomb-${name}`, audience: "orders", algorithms: ["ES256"] },
+  issuer: `https://bomb-${name}`,
+  audience: "orders",
+  algorithms: ["ES256"],
   jwks: { url: `${evil.url}/bomb-${name}` },
 }));
 const discovered = NAMES.map((name) => ({
-  ...{ issuer: `${evil.url}/bomb-${name}`, audience: "orders", algorithms: ["ES256"] },
+  issuer: `${evil.url}/bomb-${name}`,
+  audience: "orders",
+  algorithms: ["ES256"],
   discovery: true,
 }));
 
@@ -141,7 +148,9 @@ const standing = useTokenGate({
     },
     authorization: {
       rbac: {
-        ...{ kind: "subjectAccessReview", apiServer: evil.url, issuers: ["sallyport"] },
+        kind: "subjectAccessReview",
+        apiServer: evil.url,
+        issuers: ["sallyport"],
         ...remote,
       },
       policy: { kind: "http", url: evil.url, ...remote },

@@ -51,7 +51,8 @@ const SERVERS: readonly {
     { proto: ["http", "https"], own: ["https"] },
     { proto: ["ftp"], own: ["https"] },
   ].map((row) => ({
-    ...{ what: `clear text from a proxy that says ${row.proto.join(" and ")}`, ...row },
+    what: `clear text from a proxy that says ${row.proto.join(" and ")}`,
+    ...row,
     server: { tls: "off", trustedProxies },
   })),
 ];
@@ -82,7 +83,11 @@ describe.each(kinds)("over $name", ({ server }) => {
         expect([head[0], origin, last.status]).toEqual([head[0], origin, wanted]);
       }
       const { status } = await client.ask({
-        ...{ ":method": "POST", ":path": "/", ":authority": "x", cookie, origin },
+        ":method": "POST",
+        ":path": "/",
+        ":authority": "x",
+        cookie,
+        origin,
         ...(proto.length === 0 ? {} : { "x-forwarded-proto": [...proto] }),
       });
       expect(["HTTP/2", origin, status]).toEqual(["HTTP/2", origin, wanted]);

@@ -162,7 +162,9 @@ describe("Sallyport that trusts a header of proxies, but not this client", () =>
     withoutToken: true,
     config: {
       server: {
-        ...{ http2: true, trustedProxies: ["192.0.2.1"], limits },
+        http2: true,
+        trustedProxies: ["192.0.2.1"],
+        limits,
         trustedHeaders: ["X-Original-URL"],
       },
     },

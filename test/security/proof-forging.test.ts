@@ -67,7 +67,11 @@ it("a good one is accepted", async () => {
 it("a stolen token does not count with the proof of another, whether or not their key is known", async () => {
   const mallory = await clientKey();
   const his = await signToken(pair, {
-    ...{ iss: issuer, aud: "orders", sub: "mallory", iat: seconds, exp: seconds + 600 },
+    iss: issuer,
+    aud: "orders",
+    sub: "mallory",
+    iat: seconds,
+    exp: seconds + 600,
     cnf: { jkt: mallory.jkt },
   });
   const byHim = (of: string): string[] => [proofBy(mallory, { htu: URL_OF_IT, token: of })];
@@ -241,7 +245,11 @@ it("an RSA key with a long exponent is not even tried", async () => {
   const { n = "" } = rsa.publicKey.export({ format: "jwk" });
   const odd = { kty: "RSA", n, e: `${n.slice(0, -2)}AQ` };
   const his = await signToken(pair, {
-    ...{ iss: issuer, aud: "orders", sub: "mallory", iat: seconds, exp: seconds + 600 },
+    iss: issuer,
+    aud: "orders",
+    sub: "mallory",
+    iat: seconds,
+    exp: seconds + 600,
     cnf: { jkt: await calculateJwkThumbprint(odd) },
   });
   const proof = proofBy(alice, { htu: URL_OF_IT, token: his, header: { jwk: odd, alg: "RS256" } });

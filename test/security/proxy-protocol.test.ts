@@ -40,7 +40,9 @@ const start = (server: object = {}): Promise<Sallyport> =>
     target: backend.url,
     config: {
       server: {
-        ...{ trustedProxies: [PROXY], proxyProtocol: "accept", timeouts: { header: "1s" } },
+        trustedProxies: [PROXY],
+        proxyProtocol: "accept",
+        timeouts: { header: "1s" },
         ...server,
       },
     },

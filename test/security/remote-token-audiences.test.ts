@@ -43,7 +43,9 @@ beforeAll(async () => {
   });
   const introspection = { url: provider.url, clientId: "sallyport", clientSecret: "secret" };
   const requiring = (name: string, aud: string) => ({
-    ...{ name, path: `/${name}`, upstream: "app" },
+    name,
+    path: `/${name}`,
+    upstream: "app",
     require: { claims: [{ claim: "aud", equals: aud }] },
   });
   gate = await startSallyport({

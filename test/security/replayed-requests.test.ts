@@ -45,13 +45,18 @@ const METHODS = ["GET", "OPTIONS", "PUT", "DELETE", "PROPFIND", "REPORT", "SEARC
 
 const WITH_BODIES = METHODS.flatMap((method) =>
   [SMALL, LARGE].map((body) => ({
-    ...{ name: `${method} with a body of ${body.length} bytes`, bytes: send(method, "x", body) },
-    ...{ status: 502, times: 1 },
+    name: `${method} with a body of ${body.length} bytes`,
+    bytes: send(method, "x", body),
+    status: 502,
+    times: 1,
   })),
 );
 
 const WITHOUT_BODIES = METHODS.map((method) => ({
-  ...{ name: `${method} without a body`, bytes: send(method, "x"), status: 200, times: 2 },
+  name: `${method} without a body`,
+  bytes: send(method, "x"),
+  status: 200,
+  times: 2,
 }));
 
 const CASES = [

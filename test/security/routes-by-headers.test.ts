@@ -13,16 +13,25 @@ import { startSallyport } from "../support/sallyport.ts";
 
 const routes = [
   {
-    ...{ name: "admin", path: "/", upstream: "app", headers: { "X-Admin": "true" } },
+    name: "admin",
+    path: "/",
+    upstream: "app",
+    headers: { "X-Admin": "true" },
     require: { groups: { any: ["admins"] } },
   },
   { name: "canary", path: "/", upstream: "app", headers: { "X-Canary": "always", "X-Eu": "1" } },
   {
-    ...{ name: "json", path: "/json", upstream: "app", headers: { Accept: "application/json" } },
+    name: "json",
+    path: "/json",
+    upstream: "app",
+    headers: { Accept: "application/json" },
     require: { groups: { any: ["admins"] } },
   },
   {
-    ...{ name: "cookie", path: "/cookie", upstream: "app", headers: { Cookie: "admin=1; b=2" } },
+    name: "cookie",
+    path: "/cookie",
+    upstream: "app",
+    headers: { Cookie: "admin=1; b=2" },
     require: { groups: { any: ["admins"] } },
   },
   { name: "rest", path: "/", upstream: "app" },
@@ -153,7 +162,9 @@ describe("Sallyport with a route by a cookie", () => {
 describe("Sallyport with a lax route by a header that ends at this hop", () => {
   const lax = [
     {
-      ...{ name: "preview", path: "/", upstream: "app" },
+      name: "preview",
+      path: "/",
+      upstream: "app",
       auth: "none",
       headers: { "X-Preview": "1" },
     },

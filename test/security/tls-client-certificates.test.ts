@@ -201,7 +201,9 @@ describe("a server that requires one, and resumes sessions from before its CAs c
     const shared = { ticketKeys: randomBytes(48), sessionIdContext: "shared" };
     await using before = await plainServer({ ...shared, rejectUnauthorized: true });
     await using after = await plainServer({
-      ...{ ...shared, rejectUnauthorized: true, ca: impostor.cert },
+      ...shared,
+      rejectUnauthorized: true,
+      ca: impostor.cert,
     });
     const { session } = await tlsExchange(before, get("/"), alice);
     expect((await tlsExchange(after, get("/"), alice)).raw).toBe("");

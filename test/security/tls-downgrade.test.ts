@@ -17,7 +17,9 @@ const GET = request(["GET /public/x HTTP/1.1", "Host: localhost", "Connection: c
 /** A client that accepts anything. */
 const ANYTHING = "ALL:COMPLEMENTOFALL:@SECLEVEL=0";
 const only = (version: "TLSv1" | "TLSv1.1" | "TLSv1.2" | "TLSv1.3"): TlsExchangeOptions => ({
-  ...{ minVersion: version, maxVersion: version, ciphers: ANYTHING },
+  minVersion: version,
+  maxVersion: version,
+  ciphers: ANYTHING,
 });
 
 /** Weak suites of TLS 1.2, each for a certificate on P-256 or for none. */
@@ -74,7 +76,8 @@ describe.each([
 
   it.each(STRONG)("speaks %s", async (suite) => {
     const answer = await tlsExchange(standing().gate, GET, {
-      ...{ maxVersion: "TLSv1.2", ciphers: suite },
+      maxVersion: "TLSv1.2",
+      ciphers: suite,
     });
     expect(answer.raw).toMatch(/^HTTP\/1\.1 200 /);
   });

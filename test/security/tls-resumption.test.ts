@@ -48,7 +48,8 @@ async function resumes(gate: Sallyport, session: Buffer, version: Version): Prom
 }
 
 const only = (version: Version) => ({
-  ...{ minVersion: version, maxVersion: version },
+  minVersion: version,
+  maxVersion: version,
   timeoutMs: PATIENCE_MS / 4,
 });
 

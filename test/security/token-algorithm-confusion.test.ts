@@ -80,10 +80,16 @@ interface Confusion {
 const trusted = { iss: RSA_ISSUER, aud: "orders" };
 const CONFUSIONS: readonly Confusion[] = [
   ...Object.entries({ ...spellings(ec), ...OF_EC }).map(([name, held]) => ({
-    ...{ name: `our own key: ${name}`, held, kid: OWN.kid, iss: {} },
+    name: `our own key: ${name}`,
+    held,
+    kid: OWN.kid,
+    iss: {},
   })),
   ...Object.entries({ ...spellings(rsa), ...OF_RSA }).map(([name, held]) => ({
-    ...{ name: `a trusted issuer's key: ${name}`, held, kid: rsaJwk.kid, iss: trusted },
+    name: `a trusted issuer's key: ${name}`,
+    held,
+    kid: rsaJwk.kid,
+    iss: trusted,
   })),
 ];
 

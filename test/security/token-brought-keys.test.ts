@@ -68,21 +68,29 @@ interface Kid {
 }
 const plain: Record<string, unknown> = {};
 const inObject = (kid: string): Kid => ({
-  ...{ kid, secret: String(plain[kid]), naive: lookingUpKid("object") },
+  kid,
+  secret: String(plain[kid]),
+  naive: lookingUpKid("object"),
 });
 const inFile = (kid: string): Kid => ({
-  ...{ kid, secret: "", naive: lookingUpKid("file", import.meta.dirname) },
+  kid,
+  secret: "",
+  naive: lookingUpKid("file", import.meta.dirname),
 });
 const KIDS: readonly Kid[] = [
   inFile("../../../../../../../../../../dev/null"),
   inFile("../../../../../../../../../../proc/self/cwd/../../../../../../dev/null"),
   ...["' UNION SELECT 'known", "x' UNION SELECT 'known'; --"].map((kid) => ({
-    ...{ kid, secret: "known", naive: lookingUpKid("query") },
+    kid,
+    secret: "known",
+    naive: lookingUpKid("query"),
   })),
   ...["__proto__", "constructor", "toString", "hasOwnProperty", "nowhere", ""].map(inObject),
   inObject("k".repeat(4000)),
   ...[7, null, true, ["own"], {}].map((kid) => ({
-    ...{ kid, secret: "undefined", naive: lookingUpKid("object") },
+    kid,
+    secret: "undefined",
+    naive: lookingUpKid("object"),
   })),
 ];
 

@@ -27,7 +27,10 @@ const KINDS = [
 ];
 const everywhere = places(KINDS);
 const route = (name: string, tokenFrom: readonly object[], more: object = {}) => ({
-  ...{ name, path: `/${name}`, upstream: "app", tokenFrom },
+  name,
+  path: `/${name}`,
+  upstream: "app",
+  tokenFrom,
   ...more,
 });
 const routes = [

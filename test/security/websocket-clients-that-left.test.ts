@@ -84,7 +84,8 @@ describe("Sallyport", () => {
     config: {
       upstreams: {
         app: {
-          ...{ connections: PLACES, queue: { length: WAITING, timeout: "5m" } },
+          connections: PLACES,
+          queue: { length: WAITING, timeout: "5m" },
           websocket: { handshake: "5m" },
         },
       },

@@ -17,8 +17,10 @@ beforeAll(async () => {
   const { server, client, ca } = pairs;
   const key = createPrivateKey(server.key);
   const encrypted = key.export({
-    ...{ type: "pkcs8", format: "pem" },
-    ...{ cipher: "aes-256-cbc", passphrase: "s3cret" },
+    type: "pkcs8",
+    format: "pem",
+    cipher: "aes-256-cbc",
+    passphrase: "s3cret",
   });
   const files = {
     "server.crt": server.cert,
@@ -80,7 +82,8 @@ describe("a signature with SHA-1", () => {
     ca?: { readonly key: string; readonly cert: string },
   ) => {
     const { private: key, cert } = await generate([{ name: "commonName", value: "a" }], {
-      ...{ keyType: "ec", algorithm },
+      keyType: "ec",
+      algorithm,
       ...(ca === undefined ? {} : { ca }),
       extensions: [{ name: "basicConstraints", cA: true }],
     });

@@ -109,7 +109,9 @@ function startSweeping(count: number) {
   const ledger = new ConnectionLedger({ limit: LIMIT, shed: () => undefined });
   const holders = Array.from({ length: count }, (): Holder => {
     const holder = {
-      ...{ socket: new Socket(), measured: 0, bytes: 0 },
+      socket: new Socket(),
+      measured: 0,
+      bytes: 0,
       get bufferedBytes(): number {
         holder.measured += 1;
         return holder.bytes;

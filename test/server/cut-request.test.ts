@@ -30,7 +30,9 @@ async function startFront(url: string, answered: () => void = () => undefined): 
   const upstream = new Upstream(
     {
       ...UPSTREAM_DEFAULTS,
-      ...{ name: "app", targets: [url], connections: 1 },
+      name: "app",
+      targets: [url],
+      connections: 1,
       queue: { length: 1, timeout: 1_000 },
       timeouts: { connect: 5_000, response: 5_000, idle: 5_000 },
       websocket: { handshake: 5_000, idle: 5_000 },

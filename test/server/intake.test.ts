@@ -233,7 +233,8 @@ describe("behind trusted proxies, the client", () => {
   test("is reported when it is not named, with the proxy that should have named it", () => {
     const told: [proxy: string, list: string | undefined][] = [];
     const reporting = createIntake({
-      ...{ trustedProxies: createNetworks(["10.0.0.0/8"]), limits: { headers: 100 } },
+      trustedProxies: createNetworks(["10.0.0.0/8"]),
+      limits: { headers: 100 },
       unknown: (...one) => told.push(one),
     });
     const from = (list: readonly string[], peer = "10.0.0.1"): void => {

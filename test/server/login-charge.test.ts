@@ -18,12 +18,11 @@ it("charges the client for a login, whatever its result", async () => {
   const socket = new Socket();
   const incoming = new IncomingMessage(socket);
   const call = {
-    ...{
-      request: requestWith({ method: "POST" }),
-      incoming,
-      response: new ServerResponse(incoming),
-    },
-    ...{ identity: undefined, transfer: new Transfer() },
+    request: requestWith({ method: "POST" }),
+    incoming,
+    response: new ServerResponse(incoming),
+    identity: undefined,
+    transfer: new Transfer(),
   };
   await expect(endpoint.answer(call)).rejects.toThrow();
   expect(charged).toEqual([socket]);

@@ -97,16 +97,15 @@ it("has every section, and omits empty ones", () => {
     expect(page).toContain(text);
   }
   const small = renderStatus({
-    ...{
-      ...SAMPLE_STATUS,
-      dependencies: [],
-      reload: undefined,
-      certificate: undefined,
-      refusals: [],
-    },
+    ...SAMPLE_STATUS,
+    dependencies: [],
+    reload: undefined,
+    certificate: undefined,
+    refusals: [],
     minutes: SAMPLE_STATUS.minutes.map(({ at }) => ({ at, logins: {}, refusals: {} })),
     workers: { count: 2, alive: 2, answered: 1 },
-    ...{ ready: false, checks: [{ name: "upstreams", passed: false, state: "app ECONNREFUSED" }] },
+    ready: false,
+    checks: [{ name: "upstreams", passed: false, state: "app ECONNREFUSED" }],
   });
   expect(small).not.toMatch(/id="(?:dependencies|reload)"/);
   for (const text of ["nobody logged in", "nothing was refused", "1 did not answer"]) {

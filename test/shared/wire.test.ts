@@ -6,10 +6,18 @@ import { writeAttempt } from "../../src/shared/outbox.ts";
 const NOW = Date.now();
 const DIGEST = "A".repeat(43);
 const ATTEMPT = {
-  ...{ failed: true, known: false, account: DIGEST, pair: DIGEST, network: DIGEST },
+  failed: true,
+  known: false,
+  account: DIGEST,
+  pair: DIGEST,
+  network: DIGEST,
 };
 const SUBJECT: Revocation = {
-  ...{ kind: "subject", name: "alice", issuer: "sallyport", before: NOW, until: NOW + 5_000 },
+  kind: "subject",
+  name: "alice",
+  issuer: "sallyport",
+  before: NOW,
+  until: NOW + 5_000,
 };
 
 test("one replica can read what another has written", () => {

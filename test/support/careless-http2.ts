@@ -84,8 +84,11 @@ function requestOf(stream: number, { block, body }: Collected): CarelessRequest 
   const fields = literalsIn(block);
   const last = (name: string): string => fields.findLast(([each]) => each === name)?.[1] ?? "";
   return {
-    ...{ stream, body },
-    ...{ method: last(":method"), path: last(":path"), authority: last(":authority") },
+    stream,
+    body,
+    method: last(":method"),
+    path: last(":path"),
+    authority: last(":authority"),
     fields: fields.filter(([name]) => !name.startsWith(":")),
   };
 }

@@ -63,7 +63,10 @@ function checkRequest(request: CheckedRequest) {
       source: { address: { socketAddress: { address: source } } },
       request: {
         http: {
-          ...{ method, path, host, scheme: "https" },
+          method,
+          path,
+          host,
+          scheme: "https",
           ...(headers === undefined ? {} : { headers }),
           ...(rawHeaders === undefined
             ? {}

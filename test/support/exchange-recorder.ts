@@ -23,17 +23,16 @@ export function recorder(
 ): RecordedExchange {
   const { promise: ended, resolve } = Promise.withResolvers<void>();
   const exchange: RecordedExchange = {
-    ...{
-      ended,
-      interim: [],
-      status: 0,
-      statusMessage: undefined,
-      headers: {},
-      trailers: {},
-      text: "",
-      wasUsed: false,
-    },
-    ...{ error: undefined, control: undefined },
+    ended,
+    interim: [],
+    status: 0,
+    statusMessage: undefined,
+    headers: {},
+    trailers: {},
+    text: "",
+    wasUsed: false,
+    error: undefined,
+    control: undefined,
     onRequestStart(control, wasUsed) {
       exchange.control = control;
       exchange.wasUsed = wasUsed;
@@ -59,6 +58,8 @@ export function recorder(
 }
 
 export const GET: BackendRequest = {
-  ...{ method: "GET", path: "/", body: null },
+  method: "GET",
+  path: "/",
+  body: null,
   headers: ["Accept", "*/*", "Host", "backend.example"],
 };

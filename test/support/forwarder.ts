@@ -16,7 +16,9 @@ export function forwarderTo(target: string, reading: Partial<ClientReading> = {}
   const upstream = new Upstream(
     {
       ...UPSTREAM_DEFAULTS,
-      ...{ name: "app", targets: [target], connections: 1 },
+      name: "app",
+      targets: [target],
+      connections: 1,
       queue: { length: 10, timeout: 60_000 },
       timeouts: { connect: 5_000, response: 5_000, idle: 5_000 },
       websocket: { handshake: 5_000, idle: 5_000 },

@@ -87,7 +87,11 @@ export async function expectHarmlessState(
   const log = recordedLog();
   const server = stateServerAt(`redis://:of-the-test@127.0.0.1:${port}`);
   const state = new SharedState({
-    ...{ place: { server, ...place }, prefix: "test:", timeout: 50, log, clock: systemClock },
+    place: { server, ...place },
+    prefix: "test:",
+    timeout: 50,
+    log,
+    clock: systemClock,
     observer: { sharedStateAsked: () => undefined },
   });
   const received: unknown[] = [];

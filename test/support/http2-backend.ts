@@ -65,7 +65,10 @@ export async function startHttp2Backend(
     stream.on("trailers", (behind: IncomingHttpHeaders) => (trailers = behind));
     const connection = sessions.findIndex((session: Http2Session) => session === stream.session);
     const request: Http2Request = {
-      ...{ headers, connection, stream, path: headers[":path"] ?? "" },
+      headers,
+      connection,
+      stream,
+      path: headers[":path"] ?? "",
       body: () => text(stream),
       trailers: () => trailers,
     };

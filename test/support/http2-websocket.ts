@@ -40,7 +40,9 @@ export async function connectTunnel(
   stream.once("close", () => reject(new Error(`closed with ${stream.rstCode}`)));
   const headers = await promise;
   return {
-    ...{ stream, headers, status: Number(headers[":status"]) },
+    stream,
+    headers,
+    status: Number(headers[":status"]),
     body: async () => String(await buffer(stream)),
   };
 }

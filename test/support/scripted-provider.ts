@@ -50,7 +50,11 @@ export async function startScriptedProvider(person: Claims): Promise<ScriptedPro
   let issuer = "";
   const now = (): number => Math.floor(Date.now() / 1_000);
   const honest = (nonce: string): Claims => ({
-    ...{ iss: issuer, aud: CLIENT_ID, iat: now(), exp: now() + 60, nonce },
+    iss: issuer,
+    aud: CLIENT_ID,
+    iat: now(),
+    exp: now() + 60,
+    nonce,
     ...person,
     ...script.claims,
   });
@@ -82,15 +86,17 @@ export async function startScriptedProvider(person: Claims): Promise<ScriptedPro
     else if (path === "/jwks") send(200, { keys: [pair.jwk] });
     else if (path === "/.well-known/openid-configuration") {
       send(200, {
-        ...{ issuer, jwks_uri: `${issuer}/jwks`, token_endpoint: `${issuer}/token` },
-        ...{
-          authorization_endpoint: `${issuer}/authorize`,
-          userinfo_endpoint: `${issuer}/userinfo`,
-        },
-        ...{ end_session_endpoint: `${issuer}/logout`, response_types_supported: ["code"] },
-        ...{ subject_types_supported: ["public"], code_challenge_methods_supported: ["S256"] },
-        ...{ id_token_signing_alg_values_supported: ["ES256"] },
-        ...{ authorization_response_iss_parameter_supported: true },
+        issuer,
+        jwks_uri: `${issuer}/jwks`,
+        token_endpoint: `${issuer}/token`,
+        authorization_endpoint: `${issuer}/authorize`,
+        userinfo_endpoint: `${issuer}/userinfo`,
+        end_session_endpoint: `${issuer}/logout`,
+        response_types_supported: ["code"],
+        subject_types_supported: ["public"],
+        code_challenge_methods_supported: ["S256"],
+        id_token_signing_alg_values_supported: ["ES256"],
+        authorization_response_iss_parameter_supported: true,
         ...script.document,
       });
     } else send(404, {});
@@ -115,7 +121,11 @@ export async function startScriptedProvider(person: Claims): Promise<ScriptedPro
     },
     logoutToken: (claims) =>
       signToken(pair, {
-        ...{ iss: issuer, aud: CLIENT_ID, iat: now(), exp: now() + 120, jti: randomUUID() },
+        iss: issuer,
+        aud: CLIENT_ID,
+        iat: now(),
+        exp: now() + 120,
+        jti: randomUUID(),
         events: { "http://schemas.openid.net/event/backchannel-logout": {} },
         ...claims,
       }),

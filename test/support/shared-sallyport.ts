@@ -23,7 +23,7 @@ export function useSharedSallyport(options: Omit<SallyportOptions, "target"> = {
   beforeAll(async () => {
     const made = await Promise.all(parts.map((make) => make()));
     const upstreams = made.map(({ upstream, upstreams: more }, at) => ({
-      ...{ [nameOf(at)]: upstream },
+      [nameOf(at)]: upstream,
       ...more,
     }));
     const routes = made.map(({ route }, at) => {

@@ -9,8 +9,11 @@ import { mintIdentity } from "../../src/core/request/identity.ts";
 import { setClock } from "./fixture.ts";
 
 const SETTINGS: AssertionSettings = {
-  ...{ issuer: "sallyport", audience: "backend", lifetime: 60_000 },
-  ...{ header: "X-Auth-Assertion", claims: ["groups", "email", "tenant"] },
+  issuer: "sallyport",
+  audience: "backend",
+  lifetime: 60_000,
+  header: "X-Auth-Assertion",
+  claims: ["groups", "email", "tenant"],
 };
 
 async function keysFor(algorithm: SigningAlgorithm): Promise<SigningKeys> {
@@ -22,7 +25,9 @@ async function keysFor(algorithm: SigningAlgorithm): Promise<SigningKeys> {
 function callerUntil(acceptedUntil: number) {
   const expiresAt = Math.floor(acceptedUntil / 1000);
   const claims = {
-    ...{ subject: "zoë", groups: ["sales", "a,b"], issuer: "https://id.example.com" },
+    subject: "zoë",
+    groups: ["sales", "a,b"],
+    issuer: "https://id.example.com",
     claims: new Map([["email", "zoe@example.com"]]),
   };
   return mintIdentity({ ...claims, expiresAt, acceptedUntil });
@@ -40,14 +45,22 @@ describe("an assertion", () => {
       const { key, kid } = own.verification[0] ?? {};
       if (key === undefined) throw new Error("no key");
       const { payload, protectedHeader } = await jwtVerify(text, key, {
-        ...{ issuer: "sallyport", audience: "backend", typ: "assertion+jwt" },
+        issuer: "sallyport",
+        audience: "backend",
+        typ: "assertion+jwt",
         currentDate: new Date(clock.now()),
       });
       const iat = Math.floor(clock.now() / 1000);
       expect(protectedHeader).toEqual({ alg: algorithm, kid, typ: "assertion+jwt" });
       expect(payload).toEqual({
-        ...{ iss: "sallyport", aud: "backend", sub: "zoë", idp: "https://id.example.com" },
-        ...{ iat, exp: iat + 60, groups: ["sales", "a,b"], email: "zoe@example.com" },
+        iss: "sallyport",
+        aud: "backend",
+        sub: "zoë",
+        idp: "https://id.example.com",
+        iat,
+        exp: iat + 60,
+        groups: ["sales", "a,b"],
+        email: "zoe@example.com",
       });
     },
   );

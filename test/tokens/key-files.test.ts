@@ -174,7 +174,9 @@ test("a key file that is being written gets no expiry, and stays as it is", asyn
   const path = await directory.write("a.jwk", JSON.stringify(rsaJwk));
   const found = {
     ...({ file: path, key: rsa.privateKey, algorithm: "RS256", madeAt: 0 } as const),
-    ...{ signsFrom: 0, verifiesUntil: Infinity, exposed: false },
+    signsFrom: 0,
+    verifiesUntil: Infinity,
+    exposed: false,
   };
   await directory.write("a.jwk", '{"kty":');
   await expect(writeExpiry(found, 1)).rejects.toThrow("holds no key now");

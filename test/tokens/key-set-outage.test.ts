@@ -16,7 +16,10 @@ function open(address: KeySetAddress, clock: Clock = setClock(), issuer = OTHER)
   const log = recordedLog();
   let changes = 0;
   const trusted = {
-    ...{ issuer, audience: "theirs", jwks: address, algorithms: ["RS256"] as const },
+    issuer,
+    audience: "theirs",
+    jwks: address,
+    algorithms: ["RS256"] as const,
     clockSkew: 0,
   };
   const changed = (): void => void (changes += 1);

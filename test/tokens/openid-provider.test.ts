@@ -16,8 +16,13 @@ async function opened(settings: Partial<ProviderSettings> = {}, clock: Clock = s
   const failures: string[] = [];
   const client = new OpenIdProvider(
     {
-      ...{ issuer: scripted.issuer, clientId: CLIENT_ID, clientKey: undefined },
-      ...{ scopes: ["openid"], claims: {}, needed: [], ...settings },
+      issuer: scripted.issuer,
+      clientId: CLIENT_ID,
+      clientKey: undefined,
+      scopes: ["openid"],
+      claims: {},
+      needed: [],
+      ...settings,
     },
     (reason) => failures.push(reason),
     clock,

@@ -26,7 +26,9 @@ test("a replica whose clock is seconds behind accepts no proof that another one 
   const replica = (aheadMs: number): Proofs => {
     const clock = { ...systemClock, now: () => now + aheadMs };
     return new Proofs({
-      ...{ keys: { signing: undefined }, remember, clock },
+      keys: { signing: undefined },
+      remember,
+      clock,
       used: new UsedProofs(createProofMemory(1, clock.now())),
       budget: new LoopBudget(systemClock, Infinity),
       loginBudget: new LoopBudget(systemClock, Infinity),
@@ -41,8 +43,13 @@ test("a replica whose clock is seconds behind accepts no proof that another one 
   const token = new BoundToken(caller, { jkt: key.jkt, x5t: undefined }, "digest", caller);
   const sendTo = async (proofs: Proofs): Promise<string> => {
     const verdict = await proofs.prove(token, {
-      ...{ sent: [proof], method: "GET", isTarget: (url) => url === HTU, certificate: undefined },
-      ...{ isDpop: true, earlier: undefined, dryRun: false },
+      sent: [proof],
+      method: "GET",
+      isTarget: (url) => url === HTU,
+      certificate: undefined,
+      isDpop: true,
+      earlier: undefined,
+      dryRun: false,
     });
     return "reason" in verdict ? verdict.reason : "accepted";
   };

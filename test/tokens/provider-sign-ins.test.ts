@@ -13,9 +13,14 @@ test("a provider cannot fill the memory or the journal with ended sessions", asy
   const signIns = new ProviderSignIns({
     providers: [
       {
-        ...{ name: "company", issuer: provider.issuer, clientId: CLIENT_ID },
-        ...{ clientKey: undefined, scopes: ["openid"] },
-        ...{ claims: {}, needed: [], admits: () => true },
+        name: "company",
+        issuer: provider.issuer,
+        clientId: CLIENT_ID,
+        clientKey: undefined,
+        scopes: ["openid"],
+        claims: {},
+        needed: [],
+        admits: () => true,
         check: {
           cached: () => undefined,
           stale: () => undefined,

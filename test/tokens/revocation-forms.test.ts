@@ -22,8 +22,13 @@ const MS = NOW * 1000;
 const TIME = new Date(MS + 1_000).toISOString();
 /** Its tokens are issued one second before `TIME`. */
 const caller: IdentityClaims = {
-  ...{ subject: "alice", issuer: "sallyport", groups: [], tokenId: "a1", issuedAt: NOW },
-  ...{ expiresAt: NOW + 600, acceptedUntil: MS + 600_000 },
+  subject: "alice",
+  issuer: "sallyport",
+  groups: [],
+  tokenId: "a1",
+  issuedAt: NOW,
+  expiresAt: NOW + 600,
+  acceptedUntil: MS + 600_000,
   claims: new Map([
     ["sid", "s1"],
     ["idp_sub", "p1"],
@@ -42,19 +47,26 @@ interface Example {
 
 const EXAMPLES = {
   token: {
-    ...{ name: "a1", other: { tokenId: "b2" }, nameless: { tokenId: undefined } },
-    ...{ written: ["a1"], refused: ["a1", [7], [""], ["a\n"]] },
+    name: "a1",
+    other: { tokenId: "b2" },
+    nameless: { tokenId: undefined },
+    written: ["a1"],
+    refused: ["a1", [7], [""], ["a\n"]],
   },
   subject: {
-    ...{ name: "alice", other: { subject: "bob" }, written: { alice: TIME } },
+    name: "alice",
+    other: { subject: "bob" },
+    written: { alice: TIME },
     refused: [["alice"], { alice: "yesterday" }, { "": TIME }],
   },
   session: {
-    ...{ name: "s1", other: { claims: new Map([["sid", "s2"]]) } },
+    name: "s1",
+    other: { claims: new Map([["sid", "s2"]]) },
     nameless: { claims: new Map([["idp_sub", "p1"]]) },
   },
   account: {
-    ...{ name: "p1", other: { claims: new Map([["idp_sub", "p2"]]) } },
+    name: "p1",
+    other: { claims: new Map([["idp_sub", "p2"]]) },
     nameless: { claims: undefined },
   },
   everything: { name: "", other: { issuedAt: NOW + 1 }, written: TIME, refused: [7, [TIME]] },
@@ -62,7 +74,9 @@ const EXAMPLES = {
 
 const fileOf = (value: unknown): FileContent =>
   new FileContent({
-    ...{ path: "revoked.yaml", bytes: Buffer.from(JSON.stringify(value)), readAt: 0 },
+    path: "revoked.yaml",
+    bytes: Buffer.from(JSON.stringify(value)),
+    readAt: 0,
     stats: { mode: 0, uid: 0, mtimeMs: 0 },
   });
 
@@ -85,7 +99,9 @@ describe.each(REVOCATION_KINDS)("%s", (kind) => {
   const { name, other, nameless, written, refused = [] }: Example = EXAMPLES[kind];
   const { fileKey = "", dated, named, refusal } = REVOCATION_FORMS[kind];
   const revocation: Revocation = {
-    ...{ kind, name, until: MS + 600_000 },
+    kind,
+    name,
+    until: MS + 600_000,
     ...(dated ? { before: MS + 1_000 } : {}),
   };
   const list = (): RevocationList => {

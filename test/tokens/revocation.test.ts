@@ -10,8 +10,13 @@ import { subjectUntilNow, tokenOf as revocationOf } from "../../src/app/revoking
 
 const MS = NOW * 1000;
 const alice: IdentityClaims = {
-  ...{ subject: "alice", issuer: "sallyport", groups: [], tokenId: "a1", issuedAt: NOW },
-  ...{ expiresAt: NOW + 600, acceptedUntil: MS + 600_000 },
+  subject: "alice",
+  issuer: "sallyport",
+  groups: [],
+  tokenId: "a1",
+  issuedAt: NOW,
+  expiresAt: NOW + 600,
+  acceptedUntil: MS + 600_000,
 };
 const of = (...added: readonly Revocation[]): RevocationList => {
   const list = new RevocationList();
@@ -107,7 +112,9 @@ test("a token without jti, or without room for it, revokes its whole subject", (
 
 test("entries are forgotten when their tokens have expired, however many there are", () => {
   const many = Array.from({ length: 12_000 }, (_, at): Revocation => ({
-    ...{ kind: "token", name: `t${at}`, until: at % 2 === 0 ? until : until + 5_000 },
+    kind: "token",
+    name: `t${at}`,
+    until: at % 2 === 0 ? until : until + 5_000,
   }));
   const list = of(...many, { kind: "subject", name: "alice", before: MS, until });
   for (let round = 0; round < 20; round += 1) list.forget(until - 1);

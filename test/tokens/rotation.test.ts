@@ -29,7 +29,9 @@ async function ring(keys: Record<string, Times>): Promise<KeyRing> {
     const key = keyObjects.get(name) ?? makeKey("ES256");
     keyObjects.set(name, key);
     return {
-      ...{ file: name, key, algorithm: "ES256" as const },
+      file: name,
+      key,
+      algorithm: "ES256" as const,
       madeAt: (NOW + made) * 1000,
       signsFrom: signs === undefined ? 0 : (NOW + signs) * 1000,
       verifiesUntil: (NOW + ends) * 1000,
@@ -47,7 +49,10 @@ async function replica(keys: Record<string, Times>) {
   const held = new OwnKeys(await ring(keys), clock);
   const { verifier, cache } = verifierFor(held, { clock });
   const issuer = new TokenIssuer({
-    ...{ issuer: ISSUER, audience: AUDIENCE, lifetimeMs: 3_600_000, keys: held },
+    issuer: ISSUER,
+    audience: AUDIENCE,
+    lifetimeMs: 3_600_000,
+    keys: held,
     observer: { tokenIssued: () => undefined },
   });
   const logIn = (): Promise<string> => issuer.issue({ name: "alice", groups: [] }, clock.now());
@@ -168,8 +173,14 @@ describe("the expiries that a rotation sets", () => {
   const key = makeKey("ES256");
   /** Times are seconds after NOW. */
   const state = (file: string, times: Times, more: Partial<KeyInState> = {}): KeyInState => ({
-    ...{ file, key, algorithm: "ES256", exposed: false, kid: file, canSign: true },
-    ...{ state: "verifying", madeAt: (NOW + times.made) * 1000 },
+    file,
+    key,
+    algorithm: "ES256",
+    exposed: false,
+    kid: file,
+    canSign: true,
+    state: "verifying",
+    madeAt: (NOW + times.made) * 1000,
     signsFrom: (NOW + (times.signs ?? times.made)) * 1000,
     verifiesUntil: (NOW + (times.ends ?? Infinity)) * 1000,
     ...more,

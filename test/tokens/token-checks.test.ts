@@ -112,7 +112,9 @@ describe.each(Object.entries<Protocol>(PROTOCOLS))("%s", (kind, protocol) => {
     const { verify, observed, clock } = await opened(protocol, () => reply(zoe));
     expect(await verify("good")).toMatchObject({
       claims: {
-        ...{ subject: "zoe", groups: ["ops"], issuer: "elsewhere" },
+        subject: "zoe",
+        groups: ["ops"],
+        issuer: "elsewhere",
         claims: new Map([["aud", ["orders"]]]),
       },
       until: clock.now() + 30_000,

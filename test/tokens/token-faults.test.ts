@@ -11,7 +11,9 @@ const claims = fc.record(
     sub: fc.oneof({ weight: 3, arbitrary: fc.constant("alice") }, name),
     aud: fc.constantFrom<unknown>("a", ["a"], "b"),
     groups: fc.oneof(fc.array(name, { maxLength: 2 }), fc.constant(["a"]), name),
-    ...{ iat: date, nbf: date, exp: date },
+    iat: date,
+    nbf: date,
+    exp: date,
   },
   { requiredKeys: [] },
 );

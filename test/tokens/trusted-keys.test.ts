@@ -236,7 +236,11 @@ describe("keys from an address", () => {
 
 describe("a source shared by several verifiers", () => {
   const trusted = (jwks: TrustedIssuer["jwks"]): TrustedIssuer => ({
-    ...{ issuer: OTHER, audience: "theirs", jwks, algorithms: ["RS256"], clockSkew: 0 },
+    issuer: OTHER,
+    audience: "theirs",
+    jwks,
+    algorithms: ["RS256"],
+    clockSkew: 0,
   });
 
   test("stays open until the last of them has closed it", async () => {

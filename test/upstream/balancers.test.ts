@@ -30,7 +30,10 @@ function open(options: Partial<UpstreamOptions>) {
   const upstream = new Upstream(
     {
       ...UPSTREAM_DEFAULTS,
-      ...{ name: "app", targets: URLS, connections: 1_000, queue: { length: 0, timeout: 1 } },
+      name: "app",
+      targets: URLS,
+      connections: 1_000,
+      queue: { length: 0, timeout: 1 },
       ejection: { failures: 1, for: 60_000, most: 1 },
       timeouts: { connect: 1, response: 1, idle: 1 },
       websocket: { handshake: 1, idle: 1 },

@@ -46,7 +46,10 @@ describe("from an untrusted peer", () => {
   test("the values cached for a connection are never used for another host or peer", () => {
     // One connection has one peer, and is secure or is not.
     const connections = [true, false].map((secure, i) => ({
-      ...{ peer: `192.0.2.${i}`, peerTrusted: false, secure, clientCertificate: undefined },
+      peer: `192.0.2.${i}`,
+      peerTrusted: false,
+      secure,
+      clientCertificate: undefined,
     }));
     const request = fc.record({ authority, connection: fc.constantFrom(...connections) });
     fc.assert(

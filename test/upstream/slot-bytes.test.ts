@@ -30,7 +30,9 @@ it("counts all data written to a backend that does not read, while the request h
   const upstream = new Upstream(
     {
       ...UPSTREAM_DEFAULTS,
-      ...{ name: "app", targets: ["http://127.0.0.1:9"], connections: 1 },
+      name: "app",
+      targets: ["http://127.0.0.1:9"],
+      connections: 1,
       queue: { length: 1, timeout: 1 },
       timeouts: { connect: 1, response: 1, idle: 1 },
       websocket: { handshake: 1, idle: 1 },
@@ -40,7 +42,9 @@ it("counts all data written to a backend that does not read, while the request h
   onTestFinished(() => upstream.close());
   const permit = permitFor({}, { upstream: "app" });
   const slot = new Slot({
-    ...{ upstream, permit, transfer: new Transfer() },
+    upstream,
+    permit,
+    transfer: new Transfer(),
     settings: { clock: systemClock, reading: UNMETERED },
     response: { headersSent: false, destroy: () => undefined },
   });

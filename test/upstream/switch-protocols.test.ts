@@ -23,8 +23,12 @@ it("releases the connection from the response, so that nothing else answers on i
   expect(responseOn(request.socket)).toBe(response);
   const backend = new Socket();
   const context = {
-    ...{ request, response, stream: undefined, head: NOTHING },
-    ...{ permit: permitFor({}, { upstream: "app" }), transfer: new Transfer() },
+    request,
+    response,
+    stream: undefined,
+    head: NOTHING,
+    permit: permitFor({}, { upstream: "app" }),
+    transfer: new Transfer(),
   } as unknown as UpgradeContext;
   const status = switchProtocols(context, {
     message: new IncomingMessage(backend),

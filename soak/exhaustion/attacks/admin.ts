@@ -11,11 +11,17 @@ function neighbours(
   { from = 1, long = false, times = -1 } = {},
 ): Attack {
   return {
-    ...{ name, title, long },
+    name,
+    title,
+    long,
     orders: ({ adminPort }) => [
       {
-        ...{ port: adminPort, tls: false, ...CLOGGED, reconnect: true },
-        ...{ addresses: addresses(from), connections: from * CONNECTIONS },
+        port: adminPort,
+        tls: false,
+        ...CLOGGED,
+        reconnect: true,
+        addresses: addresses(from),
+        connections: from * CONNECTIONS,
         steps: [{ send: request(path, { bytes: 400 }), times }],
       },
     ],
@@ -38,8 +44,11 @@ export const ADMIN: readonly Attack[] = [
     title: "half a head of 60 KB on connections begun anew, 64 neighbours",
     orders: ({ adminPort }) => [
       {
-        ...{ port: adminPort, tls: false, reconnect: true },
-        ...{ addresses: addresses(64), connections: 64 * CONNECTIONS },
+        port: adminPort,
+        tls: false,
+        reconnect: true,
+        addresses: addresses(64),
+        connections: 64 * CONNECTIONS,
         steps: [{ send: request("/livez", { bytes: 60_000 }).slice(0, -4) }],
       },
     ],

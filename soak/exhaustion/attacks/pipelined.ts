@@ -21,10 +21,15 @@ function behind(
   { from = manyAddresses, times = LARGE_WAITING, bytes = LARGE, ...more }: Behind = {},
 ): Attack {
   return {
-    ...{ name, title, ...more },
+    name,
+    title,
+    ...more,
     orders: (field) => [
       {
-        ...{ port: field.port, tls: field.tls, ...CLOGGED, ...from(field) },
+        port: field.port,
+        tls: field.tls,
+        ...CLOGGED,
+        ...from(field),
         steps: [...first, { send: request("/public/ok", { bytes }), times }],
       },
     ],
@@ -51,7 +56,9 @@ export const PIPELINED: readonly Attack[] = [
   behind("slow-answer", "16 KB requests behind a slow answer", slow, { slowBackend }),
   behind("slow-answer-one", "the same from one address", slow, { from, slowBackend, long }),
   behind("slow-answer-tiny", "98 tiny requests behind a slow answer", slow, {
-    ...{ times: 98, bytes: 0, slowBackend },
+    times: 98,
+    bytes: 0,
+    slowBackend,
   }),
   behind("unread-download", "16 KB requests behind an unread download", download),
 ];

@@ -17,10 +17,14 @@ const SWITCHED = "\r\n\r\n";
 
 function uploads(name: string, title: string, length: number, sent: number, long = false): Attack {
   return {
-    ...{ name, title, long },
+    name,
+    title,
+    long,
     orders: (field) => [
       {
-        ...{ port: field.port, tls: field.tls, ...manyAddresses(field) },
+        port: field.port,
+        tls: field.tls,
+        ...manyAddresses(field),
         steps: [
           { send: post("/app/ignore", `Content-Length: ${length}\r\n`, field.token) },
           { send: "u".repeat(1_000), times: Math.floor(sent / 1_000) },
@@ -38,7 +42,10 @@ export const SIGNED_IN: readonly Attack[] = [
     title: "as many honest requests as can be answered: what all others begin from",
     orders: ({ port, tls, token }) => [
       {
-        ...{ port, tls, addresses: addresses(8), connections: 64 },
+        port,
+        tls,
+        addresses: addresses(8),
+        connections: 64,
         steps: Array.from({ length: 20_000 }, () => [
           { send: request("/app/ok", { token }) },
           { await: "ok\n" },
@@ -53,7 +60,10 @@ export const SIGNED_IN: readonly Attack[] = [
     async orders({ port, tls, largeTokens }) {
       const tokens = await largeTokens(TOKENS);
       return Array.from({ length: SENDERS }, (_, sender) => ({
-        ...{ port, tls, addresses: addresses(1), connections: 1 },
+        port,
+        tls,
+        addresses: addresses(1),
+        connections: 1,
         steps: tokens
           .filter((_token, index) => index % SENDERS === sender)
           .flatMap((token) => [{ send: request("/app/ok", { token }) }, { await: "ok\n" }]),
@@ -66,7 +76,10 @@ export const SIGNED_IN: readonly Attack[] = [
     title: "WebSockets that the client does not read",
     orders: (field) => [
       {
-        ...{ port: field.port, tls: field.tls, ...CLOGGED, ...manyAddresses(field) },
+        port: field.port,
+        tls: field.tls,
+        ...CLOGGED,
+        ...manyAddresses(field),
         steps: [webSocket("/app/flood", field.token), { await: SWITCHED }],
       },
     ],
@@ -77,7 +90,9 @@ export const SIGNED_IN: readonly Attack[] = [
     title: "WebSockets that the backend does not read",
     orders: (field) => [
       {
-        ...{ port: field.port, tls: field.tls, ...manyAddresses(field) },
+        port: field.port,
+        tls: field.tls,
+        ...manyAddresses(field),
         steps: [
           webSocket("/app/deaf", field.token),
           { await: SWITCHED },
@@ -93,7 +108,9 @@ export const SIGNED_IN: readonly Attack[] = [
     title: "WebSockets to a backend that never answers, frames behind the handshake",
     orders: (field) => [
       {
-        ...{ port: field.port, tls: field.tls, ...manyAddresses(field) },
+        port: field.port,
+        tls: field.tls,
+        ...manyAddresses(field),
         steps: [webSocket("/app/hang", field.token), { send: FRAME, times: 16 }],
       },
     ],
@@ -107,7 +124,9 @@ export const SIGNED_IN: readonly Attack[] = [
     long: true,
     orders: (field) => [
       {
-        ...{ port: field.port, tls: field.tls, ...manyAddresses(field) },
+        port: field.port,
+        tls: field.tls,
+        ...manyAddresses(field),
         steps: [
           { send: post("/app/ignore", "Transfer-Encoding: chunked\r\n", field.token) },
           { send: "1\r\nx\r\n", times: -1 },

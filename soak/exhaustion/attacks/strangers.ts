@@ -26,7 +26,9 @@ export const STRANGERS: readonly Attack[] = [
       return [
         { ...place(field), ...half, steps: [] },
         {
-          ...{ ...place(field), ...half, reconnect: true },
+          ...place(field),
+          ...half,
+          reconnect: true,
           steps: [{ send: request("/app/ok", { bytes: 15_000 }).slice(0, -4) }],
         },
       ];
@@ -40,7 +42,10 @@ export const STRANGERS: readonly Attack[] = [
     fills: true,
     orders: (field) => [
       {
-        ...{ ...place(field), ...everyConnection(field), handshake: false, reconnect: true },
+        ...place(field),
+        ...everyConnection(field),
+        handshake: false,
+        reconnect: true,
         steps: [{ send: HALF_HELLO }],
       },
     ],
@@ -51,7 +56,8 @@ export const STRANGERS: readonly Attack[] = [
     title: "login bodies of 16 KB that stop before the end, 64 addresses",
     orders: (field) => [
       {
-        ...{ ...place(field), ...manyAddresses(field) },
+        ...place(field),
+        ...manyAddresses(field),
         steps: [
           {
             send: post(
@@ -74,7 +80,10 @@ export const STRANGERS: readonly Attack[] = [
       const step = { send: `${post("/api/authenticate", fields)}${body}` };
       return [
         {
-          ...{ ...place(field), addresses: addresses(64), connections: 640, read: "all" },
+          ...place(field),
+          addresses: addresses(64),
+          connections: 640,
+          read: "all",
           steps: Array.from({ length: 50 }, () => [step, { await: "\r\n\r\n" }]).flat(),
         },
       ];
@@ -86,7 +95,9 @@ export const STRANGERS: readonly Attack[] = [
     title: "header names of 15 KB, each sent once",
     orders: (field) => [
       {
-        ...{ ...place(field), addresses: addresses(1), connections: 1 },
+        ...place(field),
+        addresses: addresses(1),
+        connections: 1,
         steps: Array.from({ length: 2_000 }, (_, index) => [
           { send: request("/app/ok", { fields: `X-${index}-${"n".repeat(15_000)}: 1\r\n` }) },
           { await: "\r\n\r\n" },

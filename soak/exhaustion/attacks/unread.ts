@@ -7,10 +7,15 @@ function unread(
   { from = manyAddresses, long = false } = {},
 ): Attack {
   return {
-    ...{ name, title, long },
+    name,
+    title,
+    long,
     orders: (field) => [
       {
-        ...{ port: field.port, tls: field.tls, ...CLOGGED, ...from(field) },
+        port: field.port,
+        tls: field.tls,
+        ...CLOGGED,
+        ...from(field),
         steps: [{ send: request(path) }],
       },
     ],
@@ -22,7 +27,8 @@ function unread(
 export const UNREAD: readonly Attack[] = [
   unread("answers", "unread answers of 250 KB", "/public/bytes?size=250000"),
   unread("answers-one", "the same from one address", "/public/bytes?size=250000", {
-    ...{ from: oneAddress, long: true },
+    from: oneAddress,
+    long: true,
   }),
   unread("downloads", "unread answers of 50 MB", "/public/bytes?size=50000000", {
     long: true,
@@ -34,7 +40,10 @@ export const UNREAD: readonly Attack[] = [
     title: "heads of 20 KB, refusals unread, connections begun anew",
     orders: (field) => [
       {
-        ...{ port: field.port, tls: field.tls, ...CLOGGED, ...manyAddresses(field) },
+        port: field.port,
+        tls: field.tls,
+        ...CLOGGED,
+        ...manyAddresses(field),
         reconnect: true,
         steps: [{ send: request("/app/ok", { bytes: 20_000 }), times: 2 }],
       },

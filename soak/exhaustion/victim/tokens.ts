@@ -12,8 +12,13 @@ let large: Promise<readonly string[]> | undefined;
 export function tokenFor(subject: string, groups = ["sales"]): Promise<string> {
   const now = Math.floor(Date.now() / 1000);
   return signToken(SIGNER, {
-    ...{ iss: ISSUER, aud: AUDIENCE, sub: subject, groups },
-    ...{ iat: now, exp: now + 3_600, jti: randomBytes(12).toString("base64url") },
+    iss: ISSUER,
+    aud: AUDIENCE,
+    sub: subject,
+    groups,
+    iat: now,
+    exp: now + 3_600,
+    jti: randomBytes(12).toString("base64url"),
   });
 }
 

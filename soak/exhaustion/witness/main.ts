@@ -49,8 +49,12 @@ function summed({ answers, failures }: Observed): Seen {
   const ordered = answers.toSorted((one, other) => one.ms - other.ms);
   const at = (part: number): number => ordered[Math.ceil(ordered.length * part) - 1]?.ms ?? 0;
   return {
-    ...{ answers: ordered.length, medianMs: at(0.5), p99Ms: at(0.99), slowestMs: at(1) },
-    ...{ failed: failures.length, failures: failures.slice(0, 3) },
+    answers: ordered.length,
+    medianMs: at(0.5),
+    p99Ms: at(0.99),
+    slowestMs: at(1),
+    failed: failures.length,
+    failures: failures.slice(0, 3),
     slowest: ordered.at(-1),
     ownMs: Math.max(0, ...answers.map(({ ownMs }) => ownMs)),
   };
@@ -124,7 +128,10 @@ await Promise.all(KINDS.map((kind) => askAll(kind)));
 await Promise.all(underWay);
 const { kept, fresh, livez, calm } = observed;
 const result: Testimony = {
-  ...{ kept: summed(kept), fresh: summed(fresh), livez: summed(livez), calm: summed(calm) },
+  kept: summed(kept),
+  fresh: summed(fresh),
+  livez: summed(livez),
+  calm: summed(calm),
 };
 console.log(JSON.stringify(result));
 process.exit(0);

@@ -29,7 +29,9 @@ const env = {
 /** Runs shell commands as if typed. */
 async function typed(cwd: string, lines: string): Promise<string> {
   const { stdout } = await promisify(execFile)("bash", ["-euo", "pipefail", "-c", lines], {
-    ...{ cwd, env, maxBuffer: 16 * 1024 ** 2 },
+    cwd,
+    env,
+    maxBuffer: 16 * 1024 ** 2,
   });
   return stdout;
 }

@@ -49,7 +49,9 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
       tokens: {
         trusted: [
           {
-            ...{ issuer: "https://a.example", audience: "a", algorithms: ["ES256"] },
+            issuer: "https://a.example",
+            audience: "a",
+            algorithms: ["ES256"],
             jwks: { file: "keys.json" },
           },
         ],
@@ -70,19 +72,17 @@ async function start(backend: HoldingBackend, count: number, { port = 0, logins 
   const memory = allocateCounters(count + 1);
   const threads = await startThreads(
     {
-      ...{
-        configuration,
-        files: gateFiles,
-        version: "0.0.0",
-        keys,
-        assertionKeys: new OwnKeys([], clock),
-        tls: undefined,
-        port,
-        shared: true,
-        inFlight: countInFlight(),
-        clock,
-        log,
-      },
+      configuration,
+      files: gateFiles,
+      version: "0.0.0",
+      keys,
+      assertionKeys: new OwnKeys([], clock),
+      tls: undefined,
+      port,
+      shared: true,
+      inFlight: countInFlight(),
+      clock,
+      log,
       reloads: new ReloadStates(clock.now, (problems) => void states.push(problems.length === 0)),
       logins,
       signIns: NO_SIGN_INS,

@@ -40,7 +40,9 @@ const ROUTES = [
   { name: "spelled", path: "/spelled/", tokenFrom: [{ apiKey: "x-api-key" }] },
   { name: "optional", path: "/optional/", auth: "optional", tokenFrom: [{ apiKey: "X-API-Key" }] },
   {
-    ...{ name: "limited", path: "/limited/", ...keyed },
+    name: "limited",
+    path: "/limited/",
+    ...keyed,
     rateLimit: { requests: 2, within: "1h", by: "subject" },
   },
   { name: "sockets", path: "/socket", ...keyed, upstream: "sockets" },
@@ -52,11 +54,9 @@ const start = (backend: EchoBackend, keys: object, workers = 1): Promise<Sallypo
     target: backend.url,
     config: {
       upstreams: { sockets: { targets: [sockets.url] } },
-      ...{
-        apiKeys: [{ kind: "file", path: "api-keys.yaml" }],
-        routes: ROUTES,
-        server: { workers },
-      },
+      apiKeys: [{ kind: "file", path: "api-keys.yaml" }],
+      routes: ROUTES,
+      server: { workers },
       log: { fields: { api_key: "claim:api_key" } },
     },
     files: { "api-keys.yaml": JSON.stringify({ keys }) },
@@ -173,7 +173,9 @@ describe("an API key", () => {
         browser: {},
         routes: [
           {
-            ...{ name: "all", path: "/", upstream: "app" },
+            name: "all",
+            path: "/",
+            upstream: "app",
             tokenFrom: [{ cookie: "__Host-sallyport" }, { apiKey: "Authorization" }],
           },
         ],

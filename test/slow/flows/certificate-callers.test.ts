@@ -26,7 +26,10 @@ const alice = await authority.certificate();
 const below = await between.certificate({ altNames: [`URI:${WEB}`] });
 const clientCertificates = { mode: "optional", caFile: "clients.crt" };
 const route = (name: string, more: object = {}) => ({
-  ...{ name, path: `/${name}`, auth: "certificate", upstream: "app" },
+  name,
+  path: `/${name}`,
+  auth: "certificate",
+  upstream: "app",
   ...more,
 });
 const routes = [
@@ -92,8 +95,11 @@ describe("a caller by certificate", () => {
     expect(answer.status).toBe(200);
     expect(answer.headers["cache-control"]).toBe("private");
     expect(echoed(answer)).toMatchObject({
-      ...{ "x-auth-subject": WEB, "x-auth-issuer": "certificate", "x-auth-groups": "" },
-      ...{ "x-auth-client-spiffe-id": WEB, "x-auth-client-dns-names": "web.shop,web" },
+      "x-auth-subject": WEB,
+      "x-auth-issuer": "certificate",
+      "x-auth-groups": "",
+      "x-auth-client-spiffe-id": WEB,
+      "x-auth-client-dns-names": "web.shop,web",
       "x-auth-client-subject": "CN=alice,OU=sales,O=Example",
     });
     const line = await logLine(gate, { path: "/any" });
@@ -160,8 +166,10 @@ describe("a caller by certificate", () => {
 
   it("names the client on other routes, too, and clients cannot name themselves", async () => {
     const headers = {
-      ...{ "X-Auth-Client-Spiffe-Id": "spiffe://a/root", "x-auth-client-dns-names": "root" },
-      ...{ "X-Auth-Client-Spiffe_Id": "spiffe://a/root", X_Auth_Client_Dns_Names: "root" },
+      "X-Auth-Client-Spiffe-Id": "spiffe://a/root",
+      "x-auth-client-dns-names": "root",
+      "X-Auth-Client-Spiffe_Id": "spiffe://a/root",
+      X_Auth_Client_Dns_Names: "root",
     };
     const known = echoed(await over(gate, "/public", { ...web, headers }));
     expect(known["x-auth-client-spiffe-id"]).toBe(WEB);
@@ -202,9 +210,8 @@ describe("the end of a certificate", () => {
     await using gate = await startSallyport({ target: sockets.url, ...configured() });
     const brief = await authority.certificate({ days: [-1, 4 / 86_400] });
     const { port, ca } = gate;
-    const open = new WebSocket(`wss://127.0.0.1:${port}/any`, {
-      ...{ ca: ca ?? "", servername: "localhost", ...brief },
-    });
+    const options = { ca: ca ?? "", servername: "localhost", ...brief };
+    const open = new WebSocket(`wss://127.0.0.1:${port}/any`, options);
     await once(open, "open");
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const first = await over(gate, "/any", { agent, ...brief });
@@ -243,9 +250,8 @@ describe("authorities that a reload takes away", () => {
         const agent = new Agent({ keepAlive: true, maxSockets: 1 });
         const session = connectHttp2(`https://localhost:${port}`, { ca, ...certificate });
         session.on("error", () => undefined);
-        const socket = new WebSocket(`wss://127.0.0.1:${port}/any`, {
-          ...{ ca, servername: "localhost", ...certificate },
-        });
+        const options = { ca, servername: "localhost", ...certificate };
+        const socket = new WebSocket(`wss://127.0.0.1:${port}/any`, options);
         await once(socket, "open");
         const closed = once(socket, "close");
         const http1 = (path: string) => over(gate, path, { agent, ...certificate });
@@ -302,11 +308,9 @@ describe("authorities that a reload takes away", () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const session = connectHttp2(`https://localhost:${gate.port}`, { ca: gate.ca, ...web });
     const headers = {
-      ...{
-        "x-original-uri": "/public",
-        "x-original-method": "GET",
-        "x-forwarded-for": "192.0.2.1",
-      },
+      "x-original-uri": "/public",
+      "x-original-method": "GET",
+      "x-forwarded-for": "192.0.2.1",
     };
     const question = async () => {
       const { status } = await over(gate, "/_sallyport/decide", { agent, ...web, headers });

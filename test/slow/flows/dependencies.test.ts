@@ -27,7 +27,9 @@ it.each([1, 2])("with %i worker(s)", { timeout: 60_000 }, async (workers) => {
       users: [
         { kind: "file", path: "users.yaml" },
         {
-          ...{ kind: "ldap", url: `ldap://127.0.0.1:${dead}`, startTls: false },
+          kind: "ldap",
+          url: `ldap://127.0.0.1:${dead}`,
+          startTls: false,
           search: { base: "dc=example", filter: "(uid={username})" },
         },
       ],
@@ -35,7 +37,9 @@ it.each([1, 2])("with %i worker(s)", { timeout: 60_000 }, async (workers) => {
       tokens: {
         trusted: [
           {
-            ...{ issuer: "https://id.example.com", audience: "orders", algorithms: ["ES256"] },
+            issuer: "https://id.example.com",
+            audience: "orders",
+            algorithms: ["ES256"],
             jwks: { url: provider.url },
           },
         ],

@@ -58,7 +58,10 @@ it.each([1, 2])(
     expect(lineOf(gate, "/public/hang")).toMatchObject(own);
     expect(lineOf(gate, "/public/slow")).toMatchObject(own);
     expect(lineOf(gate, "/public/sse")).toMatchObject({
-      ...{ level: "warn", reason: "drain_timeout", status: 200, source: "upstream" },
+      level: "warn",
+      reason: "drain_timeout",
+      status: 200,
+      source: "upstream",
     });
     const page = await scrape(gate);
     expect(page.value('sallyport_requests_rejected_total{reason="drain_timeout"}')).toBe(3);

@@ -32,7 +32,9 @@ test(
     const streams = Array.from({ length: STREAMS }, (_, index) => {
       const stream = session.request(
         {
-          ...{ ":method": "POST", ":path": "/public/x", "content-type": "application/grpc" },
+          ":method": "POST",
+          ":path": "/public/x",
+          "content-type": "application/grpc",
           te: "trailers",
         },
         { endStream: false },

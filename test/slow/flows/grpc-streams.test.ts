@@ -52,8 +52,12 @@ describe("server.timeouts.request", () => {
     const begun = performance.now();
     const stream = bare.open(
       {
-        ...{ ":method": "POST", ":path": path, authorization: `Bearer ${gate.token}` },
-        ...{ "content-type": "application/grpc", te: "trailers", ...more },
+        ":method": "POST",
+        ":path": path,
+        authorization: `Bearer ${gate.token}`,
+        "content-type": "application/grpc",
+        te: "trailers",
+        ...more,
       },
       { endStream: false },
     );

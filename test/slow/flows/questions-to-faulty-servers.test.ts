@@ -90,11 +90,15 @@ function storesAt(port: number, trust: object): Readonly<Record<string, object>>
   return {
     http: { kind: "http", url: `https://127.0.0.1:${port}/ask`, ...common },
     ldap: {
-      ...{ kind: "ldap", url: `ldaps://127.0.0.1:${port}`, ...common },
+      kind: "ldap",
+      url: `ldaps://127.0.0.1:${port}`,
+      ...common,
       search: { base: "dc=test", filter: "(uid={username})" },
     },
     postgres: {
-      ...{ kind: "postgres", url: `postgres://a:b@127.0.0.1:${port}/c`, ...common },
+      kind: "postgres",
+      url: `postgres://a:b@127.0.0.1:${port}/c`,
+      ...common,
       query: "select password_hash from users where name = $1",
     },
   };
@@ -106,14 +110,18 @@ function configuration(port: number, trust: object, limits: object): Record<stri
   const timeout = `${LIMIT_MS}ms`;
   const url = `https://127.0.0.1:${port}/ask`;
   const route = (name: string, more: object = {}) => ({
-    ...{ name, path: `/${name}/`, upstream: "app", ...more },
+    name,
+    path: `/${name}/`,
+    upstream: "app",
+    ...more,
   });
   return {
     server: { tls: "off" },
     tokens: {
       trusted: [
         {
-          ...{ issuer: "opaque", audience: "a" },
+          issuer: "opaque",
+          audience: "a",
           introspection: {
             url,
             clientId: "a",
@@ -123,12 +131,17 @@ function configuration(port: number, trust: object, limits: object): Record<stri
           },
         },
         {
-          ...{ issuer: ISSUER, audience: "a", algorithms: ["RS256"] },
+          issuer: ISSUER,
+          audience: "a",
+          algorithms: ["RS256"],
           jwks: { url, ...trust },
         },
         {
-          ...{ issuer: `https://127.0.0.1:${port}`, audience: "a", algorithms: ["RS256"] },
-          ...{ discovery: true, ...(Object.keys(trust).length === 0 ? {} : { jwks: trust }) },
+          issuer: `https://127.0.0.1:${port}`,
+          audience: "a",
+          algorithms: ["RS256"],
+          discovery: true,
+          ...(Object.keys(trust).length === 0 ? {} : { jwks: trust }),
         },
         {
           issuer: "cluster",
@@ -139,7 +152,10 @@ function configuration(port: number, trust: object, limits: object): Record<stri
     authorization: {
       call: { kind: "http", url, timeout, ...trust },
       review: {
-        ...{ kind: "subjectAccessReview", apiServer: url, timeout, ...trust },
+        kind: "subjectAccessReview",
+        apiServer: url,
+        timeout,
+        ...trust,
         issuers: ["sallyport"],
       },
     },

@@ -66,7 +66,9 @@ it.each([
   const make = await pairs();
   const [first, wrong, next] = [await make(VALID), await make(days), await make(VALID)];
   await using gate = await startSallyport({
-    ...{ withoutToken: true, insecure: true, target: TARGET },
+    withoutToken: true,
+    insecure: true,
+    target: TARGET,
     files: { "own.crt": first.cert, "own.key": first.key },
     config: { server: { tls: { certFile: "own.crt", keyFile: "own.key" } } },
   });
@@ -82,7 +84,9 @@ it("a certificate that has ended itself is replaced by any other", async () => {
   const make = await pairs();
   const [first, next] = [await make(ENDED), await make(ENDED)];
   await using gate = await startSallyport({
-    ...{ withoutToken: true, insecure: true, target: TARGET },
+    withoutToken: true,
+    insecure: true,
+    target: TARGET,
     files: { "own.crt": first.cert, "own.key": first.key },
     config: { server: { tls: { certFile: "own.crt", keyFile: "own.key" } } },
   });
@@ -95,7 +99,10 @@ it("authorities of clients are kept if none of the next ones is valid", async ()
   const [before, ended] = [await clientAuthority(), await clientAuthority("ended", ENDED)];
   const alice = await before.certificate();
   await using gate = await startSallyport({
-    ...{ withoutToken: true, insecure: true, clientCertificate: alice, target: TARGET },
+    withoutToken: true,
+    insecure: true,
+    clientCertificate: alice,
+    target: TARGET,
     files: { "clients.crt": before.cert },
     config: {
       server: { tls: { clientCertificates: { mode: "required", caFile: "clients.crt" } } },
@@ -120,7 +127,8 @@ it("certificate and authorities for a backend are kept", async () => {
   const [first, wrong, next] = [await make(VALID), await make(ENDED), await make(VALID)];
   const tls = { caFile: "backend.crt", certFile: "own.crt", keyFile: "own.key" };
   await using gate = await startSallyport({
-    ...{ withoutToken: true, target: "https://127.0.0.1:1" },
+    withoutToken: true,
+    target: "https://127.0.0.1:1",
     files: { "own.crt": first.cert, "own.key": first.key, "backend.crt": authority.cert },
     config: { upstreams: { app: { tls } } },
   });

@@ -136,8 +136,12 @@ describe("a reload", () => {
     expect([fine.status, JSON.parse(fine.body)]).toEqual([
       200,
       {
-        ...{ id: expect.any(Number), message: expect.any(String), success: true },
-        ...{ changed: [], files: [], needRestart: [] },
+        id: expect.any(Number),
+        message: expect.any(String),
+        success: true,
+        changed: [],
+        files: [],
+        needRestart: [],
       },
     ]);
     await editConfiguration(gate, (config) => {

@@ -11,7 +11,9 @@ const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
 const ROUTES = [
   {
-    ...{ name: "tools", path: "/mcp", upstream: "app" },
+    name: "tools",
+    path: "/mcp",
+    upstream: "app",
     require: { scopes: { all: ["mcp:tools", "mcp:read"] } },
   },
   { name: "query", path: "/stream/", tokenFrom: [{ query: "access_token" }], upstream: "app" },
@@ -48,15 +50,18 @@ it("says for every path of a route where tokens come from, to everybody", async 
     authorization_servers: ["https://id.example.com/"],
     scopes_supported: ["mcp:tools", "mcp:read", "read"],
     bearer_methods_supported: ["header", "query"],
-    ...{ resource_name: "Orders", resource_documentation: "https://docs.example.com/x" },
+    resource_name: "Orders",
+    resource_documentation: "https://docs.example.com/x",
   });
   expect(root.fields).toMatchObject({
-    ...{ "content-type": "application/json", "cache-control": "private, max-age=300" },
+    "content-type": "application/json",
+    "cache-control": "private, max-age=300",
     "access-control-allow-origin": "*",
   });
   const tools = await read(`${WELL_KNOWN}/mcp`, { host: "api.example.com" });
   expect(tools.document).toMatchObject({
-    ...{ resource: "https://api.example.com/mcp", scopes_supported: ["mcp:tools", "mcp:read"] },
+    resource: "https://api.example.com/mcp",
+    scopes_supported: ["mcp:tools", "mcp:read"],
   });
   expect((await read(`${WELL_KNOWN}/stream`)).document).not.toHaveProperty("scopes_supported");
   expect(one.backend.requests).toEqual([]);
@@ -194,11 +199,17 @@ describe("whoever asks", () => {
   it("reads of the routes of that host alone", async () => {
     const routes = [
       {
-        ...{ name: "one", hosts: ["one.example.com"], path: "/mcp", upstream: "app" },
+        name: "one",
+        hosts: ["one.example.com"],
+        path: "/mcp",
+        upstream: "app",
         require: { scopes: { all: ["one"] } },
       },
       {
-        ...{ name: "two", hosts: ["*.two.example.com"], path: "/two", upstream: "app" },
+        name: "two",
+        hosts: ["*.two.example.com"],
+        path: "/two",
+        upstream: "app",
         require: { scopes: { all: ["two"] } },
       },
     ];
@@ -209,7 +220,8 @@ describe("whoever asks", () => {
       scopes_supported: ["one"],
     });
     expect(JSON.parse((await read("a.two.example.com:8443", "/two")).body)).toMatchObject({
-      ...{ resource: "https://a.two.example.com:8443/two", scopes_supported: ["two"] },
+      resource: "https://a.two.example.com:8443/two",
+      scopes_supported: ["two"],
     });
     expect((await read("a.two.example.com", "/mcp")).status).toBe(404);
     expect((await read("evil.example.com")).status).toBe(404);
@@ -227,7 +239,10 @@ describe("whoever asks", () => {
         { name: "far", path: "/far", ...requiring("far"), ...far },
         { name: "near", path: "/near", ...requiring("near"), ...near },
         {
-          ...{ name: "other", hosts: ["other.example.com"], path: "/other", upstream: "app" },
+          name: "other",
+          hosts: ["other.example.com"],
+          path: "/other",
+          upstream: "app",
           ...requiring("other"),
         },
         { name: "rest", path: "/", ...requiring("rest"), upstream: "app" },
@@ -251,7 +266,8 @@ describe("whoever asks", () => {
       headers: { host: "mcp.internal" },
     });
     expect(JSON.parse(body)).toMatchObject({
-      ...{ resource: "https://api.example.com/mcp", scopes_supported: ["mcp:tools", "mcp:read"] },
+      resource: "https://api.example.com/mcp",
+      scopes_supported: ["mcp:tools", "mcp:read"],
     });
   });
 
@@ -279,7 +295,8 @@ describe("whoever asks", () => {
     const preflight = await ask(gate, `${WELL_KNOWN}/mcp`, asked);
     expect(preflight.status).toBe(200);
     expect(preflight.headers).toMatchObject({
-      ...{ "access-control-allow-origin": "*", "access-control-allow-headers": "*" },
+      "access-control-allow-origin": "*",
+      "access-control-allow-headers": "*",
     });
     const whole = await ask(gate, WELL_KNOWN, { headers, token: "x.y.z" });
     const head = await ask(gate, WELL_KNOWN, { headers, method: "HEAD" });

@@ -234,7 +234,8 @@ it("a list instead of one pair is served after a restart", async () => {
 async function rsa(name: string): Promise<Pair> {
   const altNames = [{ type: 2, value: name } as const];
   const made = await generate([{ name: "commonName", value: name }], {
-    ...{ keySize: 2048, algorithm: "sha256" },
+    keySize: 2048,
+    algorithm: "sha256",
     extensions: [{ name: "subjectAltName", altNames }],
   });
   return { key: made.private, cert: made.cert };

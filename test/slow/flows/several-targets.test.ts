@@ -56,7 +56,8 @@ function scenario<Made extends object>(make: () => Promise<Made & Scenario>) {
   });
   const tell = (method = "GET") =>
     ask({ port: gate.port }, `/${own}/x`, {
-      ...{ token: gate.token, method },
+      token: gate.token,
+      method,
       ...(method === "POST" ? { body: "a=1" } : {}),
     });
   const counted = async (requests: number): Promise<Record<string, number>> => {
@@ -84,7 +85,9 @@ const pair = (settings: object = {}, route: object = {}) =>
 beforeAll(async () => {
   const made = await Promise.all(scenarios.map((make, index) => make(`s${index}`)));
   const routes = made.map(([name, { route }]) => ({
-    ...{ name, path: `/${name}/`, upstream: name },
+    name,
+    path: `/${name}/`,
+    upstream: name,
     ...route,
   }));
   const upstreams = Object.fromEntries(made.map(([name, { upstream }]) => [name, upstream]));

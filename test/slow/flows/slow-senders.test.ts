@@ -110,7 +110,10 @@ it("disconnects clients that do not send, with 408, when other requests wait", a
     const { id, message } = fieldsOf({ body: answer?.body.toString() ?? "" });
     expect(message).toBe("The request took too long to arrive");
     expect(await logLine(gate, { id }), name).toMatchObject({
-      ...{ path: paths[index], status: 408, reason: "slow_client", source: "self" },
+      path: paths[index],
+      status: 408,
+      reason: "slow_client",
+      source: "self",
     });
   }
   // It does not count as a failure of the backend.
@@ -135,7 +138,9 @@ it("does not limit such a client when no other request waits", async () => {
   slow.sockets[0]?.write("1\r\nb\r\n0\r\n\r\n");
   await until(() => answersOf(slow).length === 1);
   expect(await logLine(gate, { path: "/alone/patient" })).toMatchObject({
-    ...{ status: 200, reason: "ok", bytes_in: 2 },
+    status: 200,
+    reason: "ok",
+    bytes_in: 2,
   });
 });
 

@@ -26,7 +26,9 @@ test("with a cached copy, a start during the outage refuses no token; without on
         tokens: {
           trusted: [
             {
-              ...{ issuer: ISSUER, audience: "orders", algorithms: ["ES256"] },
+              issuer: ISSUER,
+              audience: "orders",
+              algorithms: ["ES256"],
               jwks: { url: provider.url, ...more },
             },
           ],

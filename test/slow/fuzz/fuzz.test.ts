@@ -19,7 +19,10 @@ test(
     const { findings, tally } = await fuzz({
       start: startSallyport,
       classes: CLASS_NAMES,
-      ...{ seed: 20_261, cases: CASES, seconds: 60, shrinkingSeconds: 5 },
+      seed: 20_261,
+      cases: CASES,
+      seconds: 60,
+      shrinkingSeconds: 5,
     });
     expect(findings).toEqual([]);
     for (const [name, count] of tally.counts) {
@@ -49,8 +52,13 @@ describe("in a naive proxy", () => {
     "%s finds a case that is %s, and reproduces it from its seed and path",
     async (name, kind, start) => {
       const { findings } = await fuzz({
-        ...{ start, shrinkingSeconds: 0.3 },
-        ...{ classes: [name], kinds: [kind], seed: 7, seconds: 30, first: true },
+        start,
+        shrinkingSeconds: 0.3,
+        classes: [name],
+        kinds: [kind],
+        seed: 7,
+        seconds: 30,
+        first: true,
       });
       expect(findings).toMatchObject([{ name, kind, repeated: true }]);
       const [{ seed, path } = { seed: 0, path: "" }] = findings;

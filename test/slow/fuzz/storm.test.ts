@@ -19,7 +19,9 @@ describe("in Sallyport", () => {
     "a storm from seed %i costs no innocent request, and leaves nothing behind",
     async (seed) => {
       const { faults, attacks, innocent } = await storm({
-        ...{ start: startFront, seed, kinds: new Set(KIND_NAMES) },
+        start: startFront,
+        seed,
+        kinds: new Set(KIND_NAMES),
       });
       expect(faults).toEqual([]);
       // A storm that meets nobody shows nothing.
@@ -51,8 +53,12 @@ describe("in a naive front", () => {
     "a finding is narrowed down to the kinds that it takes",
     async () => {
       const { findings } = await storms({
-        ...{ start: startNaiveFront, seed: 4, seconds: 1, lastsMs: 1_000 },
-        ...{ kinds: ["http1", "trailers", "forbidden", "interim"], counted: ["trouble"] },
+        start: startNaiveFront,
+        seed: 4,
+        seconds: 1,
+        lastsMs: 1_000,
+        kinds: ["http1", "trailers", "forbidden", "interim"],
+        counted: ["trouble"],
       });
       expect(findings).toMatchObject([{ kinds: ["http1", "forbidden"], repeated: true }]);
     },

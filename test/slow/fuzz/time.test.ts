@@ -23,8 +23,13 @@ test.each(FOUND)(
   "%s finds a %s in a Sallyport with such faults, and reproduces it from its seed and path",
   async (name, kind) => {
     const { findings } = await fuzz({
-      ...{ start: startBlocking, shrinkingSeconds: 0.3 },
-      ...{ classes: [name], kinds: [kind], seed: 11, seconds: 90, first: true },
+      start: startBlocking,
+      shrinkingSeconds: 0.3,
+      classes: [name],
+      kinds: [kind],
+      seed: 11,
+      seconds: 90,
+      first: true,
     });
     expect(findings).toMatchObject([{ name, kind, repeated: true }]);
     const [{ seed, path } = { seed: 0, path: "" }] = findings;

@@ -59,7 +59,9 @@ const GET = request(["GET /x HTTP/1.1", "Host: localhost", "Connection: close"])
 async function served(gate: Sallyport, servername: string, options: TlsExchangeOptions = {}) {
   let serial = "none";
   const { error } = await tlsExchange({ port: gate.port }, GET, {
-    ...{ servername, rejectUnauthorized: false, timeoutMs: 30_000 },
+    servername,
+    rejectUnauthorized: false,
+    timeoutMs: 30_000,
     ...options,
     onSecure: (socket) => (serial = socket.getPeerX509Certificate()?.serialNumber ?? serial),
   });

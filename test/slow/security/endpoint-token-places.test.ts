@@ -123,6 +123,7 @@ it("explain names the place", async () => {
   const url = encodeURIComponent(`/api/version?access_token=${gate.token}`);
   const { body } = await ask({ port: gate.adminPort }, `/-/explain?url=${url}`);
   expect(JSON.parse(body).token).toMatchObject({
-    ...{ accepted: true, place: "the query field access_token" },
+    accepted: true,
+    place: "the query field access_token",
   });
 });

@@ -24,7 +24,9 @@ const ask = (path: string, ...fields: string[]): string =>
 
 const ATTACKS: Readonly<Record<string, Omit<Neighbourhood, "port">>> = {
   "half heads": {
-    ...{ connectionsPerAddress: 16, text: "GET /livez HTTP/1.1\r\nHost: a\r\nX-A: ", reads: true },
+    connectionsPerAddress: 16,
+    text: "GET /livez HTTP/1.1\r\nHost: a\r\nX-A: ",
+    reads: true,
   },
   "nothing at all": { connectionsPerAddress: 16, text: "", reads: true },
   "heads that come byte by byte": { connectionsPerAddress: 8, text: "G", everyMs: 50, reads: true },
@@ -41,7 +43,10 @@ const ATTACKS: Readonly<Record<string, Omit<Neighbourhood, "port">>> = {
     reads: true,
   },
   "connections that close at once": {
-    ...{ connectionsPerAddress: 1, text: ask("/slow"), reads: false, leaves: true },
+    connectionsPerAddress: 1,
+    text: ask("/slow"),
+    reads: false,
+    leaves: true,
   },
 };
 

@@ -131,7 +131,9 @@ describe("Sallyport", () => {
             { name: "public", path: "/public/", auth: "none", upstream: "app" },
             { name: "everything", path: "/", upstream: "app" },
             {
-              ...{ name: "limited", path: "/limited", upstream: "app" },
+              name: "limited",
+              path: "/limited",
+              upstream: "app",
               rateLimit: { requests: RATE, within: "1s", by: "address" },
             },
           ],

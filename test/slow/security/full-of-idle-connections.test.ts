@@ -72,7 +72,8 @@ describe.each([true, false])("Sallyport, TLS %s", (tls) => {
       await until(() => busy.open() === 2);
       const attacker = (from: string, count: number) =>
         startCrowd(gate, count, {
-          ...{ tls, from },
+          tls,
+          from,
           each: (socket) => text === "" || socket.write(text),
         });
       using one = attacker(ATTACKERS[0], SHARE - 2);

@@ -137,11 +137,9 @@ describe("with time limits", () => {
     withoutToken: true,
     config: {
       server: {
-        ...{
-          http2: true,
-          tls: "off",
-          timeouts: { header: "400ms", request: "400ms", keepAlive: "400ms" },
-        },
+        http2: true,
+        tls: "off",
+        timeouts: { header: "400ms", request: "400ms", keepAlive: "400ms" },
         drain: { timeout: "400ms" },
       },
     },

@@ -31,7 +31,8 @@ async function selfMade(...names: string[]): Promise<Pair> {
   const altNames = names.map((value) => ({ type: 2 as const, value }));
   const address = { type: 7 as const, ip: "127.0.0.1" };
   const { private: key, cert } = await generate([{ name: "commonName", value: "localhost" }], {
-    ...{ keyType: "ec", algorithm: "sha256" },
+    keyType: "ec",
+    algorithm: "sha256",
     extensions: [
       {
         name: "subjectAltName",
@@ -51,7 +52,9 @@ const SERVERS: Readonly<Record<string, { pair: Pair; authorities: string; fits: 
   "a self-signed certificate": { pair: selfSigned, authorities: ca, fits: false },
   "a certificate for another name": { pair: other, authorities: ca, fits: false },
   "a trusted certificate with NUL in its names": {
-    ...{ pair: nul, authorities: nul.cert, fits: false },
+    pair: nul,
+    authorities: nul.cert,
+    fits: false,
   },
 };
 
@@ -120,7 +123,10 @@ describe.each(Object.entries(SERVERS))("with %s", (_what, { pair, authorities, f
     });
     const keyed = { audience: "orders", algorithms: ["ES256"] };
     const routes = ["http1", "http2", "auto", "websocket", "websocket2"].map((name) => ({
-      ...{ name, path: `/${name}`, auth: "none", upstream: name },
+      name,
+      path: `/${name}`,
+      auth: "none",
+      upstream: name,
     }));
     await using gate = await startSallyport({
       target: backend.url,
@@ -147,7 +153,10 @@ describe.each(Object.entries(SERVERS))("with %s", (_what, { pair, authorities, f
             {
               issuer: "opaque",
               introspection: {
-                ...{ url: url("introspection"), clientId: "a", clientSecret: "b", ...access },
+                url: url("introspection"),
+                clientId: "a",
+                clientSecret: "b",
+                ...access,
               },
             },
             {
@@ -158,20 +167,26 @@ describe.each(Object.entries(SERVERS))("with %s", (_what, { pair, authorities, f
         },
         authorization: {
           rbac: {
-            ...{ kind: "subjectAccessReview", apiServer: url("rbac"), issuers: ["sallyport"] },
+            kind: "subjectAccessReview",
+            apiServer: url("rbac"),
+            issuers: ["sallyport"],
             ...access,
           },
           policy: { kind: "http", url: url("policy"), ...access },
         },
         upstreams: {
-          ...{ ...upstream("http1"), ...upstream("http2", { protocol: "http2" }) },
-          ...{ ...upstream("auto", { protocol: "auto" }), ...upstream("websocket") },
+          ...upstream("http1"),
+          ...upstream("http2", { protocol: "http2" }),
+          ...upstream("auto", { protocol: "auto" }),
+          ...upstream("websocket"),
           ...upstream("websocket2", { protocol: "http2" }),
           ...upstream("health", {
             targets: [url("health"), url("health", "localhost")],
             health: { path: "/", interval: "100ms" },
           }),
-          ...{ ...upstream("probe"), ...upstream("version"), ...upstream("mirror") },
+          ...upstream("probe"),
+          ...upstream("version"),
+          ...upstream("mirror"),
         },
         routes: [
           ...routes,
@@ -210,18 +225,27 @@ describe.each(Object.entries(SERVERS))("with %s", (_what, { pair, authorities, f
     const at = `127.0.0.1:${server.port}`;
     const settings: Readonly<Record<(typeof STORES)[number], StoreSettings>> = {
       ldap: {
-        ...{ kind: "ldap", url: `ldaps://${at}`, ...common },
+        kind: "ldap",
+        url: `ldaps://${at}`,
+        ...common,
         search: { base: "dc=example", filter: "(uid={username})" },
       },
       postgres: {
-        ...{ kind: "postgres", url: `postgres://a:b@${at}/users`, tls: true, ...common },
+        kind: "postgres",
+        url: `postgres://a:b@${at}/users`,
+        tls: true,
+        ...common,
         query: "SELECT password_hash FROM users WHERE name = $1",
       },
       http: {
-        ...{ kind: "http", url: `https://${at}/`, format: "json", ...common },
+        kind: "http",
+        url: `https://${at}/`,
+        format: "json",
+        ...common,
         fields: { username: "u", password: "p" },
         status: { success: [200], wrong: [401], unknown: [] },
-        ...{ subject: "/subject", groups: "/groups" },
+        subject: "/subject",
+        groups: "/groups",
       },
     };
     const context = { contentOf, log: recordedLog(), verifier, clock: systemClock, queue: 2 };

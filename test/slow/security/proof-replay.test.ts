@@ -117,7 +117,11 @@ it("an identifier counts once, whatever else the proof says, but is no one else'
   expect(await statusOf("/y", headersFor("/y", { claims: { jti } }))).toBe(401);
   const bob = await clientKey();
   const his = await signToken(pair, {
-    ...{ iss: issuer, aud: "orders", sub: "bob", iat: seconds, exp: seconds + 600 },
+    iss: issuer,
+    aud: "orders",
+    sub: "bob",
+    iat: seconds,
+    exp: seconds + 600,
     cnf: { jkt: bob.jkt },
   });
   const htu = `https://${authority()}/x`;

@@ -55,10 +55,13 @@ const start = ({ revocation = { logout: true }, files, workers = 2, admin = {} }
       server: { tls: "off", workers },
       admin,
       tokens: {
-        ...{ keys: keys.path, revocation },
+        keys: keys.path,
+        revocation,
         trusted: [
           {
-            ...{ issuer: FOREIGN, audience: "sallyport", algorithms: ["ES256"] },
+            issuer: FOREIGN,
+            audience: "sallyport",
+            algorithms: ["ES256"],
             jwks: { file: "theirs.json" },
           },
         ],
@@ -135,7 +138,8 @@ beforeAll(async () => {
   quiet = await start({
     revocation: { users: false, journal: incomplete.file },
     files: { "users.yaml": usersFile({ alice: {}, bob: {} }) },
-    ...{ workers: 1, admin: { allow: ["192.0.2.1"] } },
+    workers: 1,
+    admin: { allow: ["192.0.2.1"] },
   });
 }, 30_000);
 afterAll(() => quiet.close());

@@ -25,7 +25,8 @@ const impostor = await clientAuthority();
 const alice = await authority.certificate();
 const servers = await clientAuthority("Servers");
 const shop = await servers.certificate({
-  ...{ usage: "serverAuth", altNames: ["DNS:shop.example", "DNS:*.wild.example", "IP:127.0.0.1"] },
+  usage: "serverAuth",
+  altNames: ["DNS:shop.example", "DNS:*.wild.example", "IP:127.0.0.1"],
 });
 
 const SERVED = [
@@ -72,7 +73,9 @@ function options(more: Readonly<Record<string, unknown>> = {}, server: object = 
 const get = (host: string, path: string): string =>
   request([`GET ${path} HTTP/1.1`, `Host: ${host}`, "Connection: close"]);
 const trusting = (servername: string): TlsExchangeOptions => ({
-  ...{ servername, rejectUnauthorized: false, timeoutMs: 20_000 },
+  servername,
+  rejectUnauthorized: false,
+  timeoutMs: 20_000,
 });
 
 describe.each(["optional", "required"] as const)("with %s certificates of clients", (mode) => {

@@ -104,8 +104,11 @@ beforeAll(async () => {
             {
               issuer: "opaque",
               introspection: {
-                ...{ url: provider.server.url, clientId: "a", clientSecret: "of-the-test" },
-                ...{ timeout: "20s", cache: "1m" },
+                url: provider.server.url,
+                clientId: "a",
+                clientSecret: "of-the-test",
+                timeout: "20s",
+                cache: "1m",
               },
             },
           ],
@@ -116,7 +119,10 @@ beforeAll(async () => {
         routes: [
           { name: "checked", path: "/checked", upstream: "app", authorize: "policy" },
           ...LIMITED.map((by) => ({
-            ...{ name: `by-${by}`, path: `/by-${by}`, upstream: "app", authorize: "policy" },
+            name: `by-${by}`,
+            path: `/by-${by}`,
+            upstream: "app",
+            authorize: "policy",
             rateLimit: { requests: 1, within: "1m", by },
           })),
           { name: "rest", path: "/", upstream: "app" },

@@ -145,7 +145,10 @@ describe("Sallyport", () => {
     expect(await socket.closed).toBe(1008);
     expect(Date.now()).toBeGreaterThanOrEqual(exp * 1000);
     expect(await logLine(gate, { path: "/chat/http2", status: 200 })).toMatchObject({
-      ...{ auth: "allowed", subject: "zoe", reason: "token_expired", protocol: "websocket" },
+      auth: "allowed",
+      subject: "zoe",
+      reason: "token_expired",
+      protocol: "websocket",
     });
     open.send("still here");
     expect(await open.message()).toBe("still here");
@@ -164,7 +167,9 @@ describe("Sallyport", () => {
     expect(Date.now()).toBeGreaterThanOrEqual(exp * 1000);
     await until(() => backend.closeCodes.includes(1008));
     expect(await logLine(gate, { path: "/chat", status: 101 })).toMatchObject({
-      ...{ auth: "allowed", subject: "zoe", reason: "token_expired" },
+      auth: "allowed",
+      subject: "zoe",
+      reason: "token_expired",
     });
     await expect(openWebSocket(gate, "/chat", headers)).rejects.toThrow(UpgradeRefused);
   });

@@ -35,6 +35,7 @@ it("disconnects clients that do not read a refusal when another request waits", 
   }
   expect((await ask(gate, "/public/next")).status).toBe(200);
   expect(await logLine(gate, { protocol: "websocket", reason: "slow_client" })).toMatchObject({
-    ...{ status: 200, source: "upstream" },
+    status: 200,
+    source: "upstream",
   });
 });

@@ -6,7 +6,11 @@ import { shippedSettings } from "../../../soak/exhaustion/victim/shipped-setting
 
 const IDLE = { opened: 0, refused: 0, open: 0, finished: 0, sent: 0, received: 0 };
 const FIELD = {
-  ...{ port: 1, adminPort: 2, tls: true, connections: 100, token: "token" },
+  port: 1,
+  adminPort: 2,
+  tls: true,
+  connections: 100,
+  token: "token",
   largeTokens: (count: number) => Promise.resolve(Array.from({ length: count }, () => "token")),
 };
 

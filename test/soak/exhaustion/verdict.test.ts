@@ -2,11 +2,22 @@ import { expect, test } from "vitest";
 import { type Evidence, judge, MIB } from "../../../soak/exhaustion/verdict.ts";
 
 const seen = {
-  ...{ answers: 50, medianMs: 2, p99Ms: 30, slowestMs: 40, failed: 0, failures: [] },
-  ...{ ownMs: 5, slowest: { ownMs: 1, connectedMs: 7, afterMs: 620 } },
+  answers: 50,
+  medianMs: 2,
+  p99Ms: 30,
+  slowestMs: 40,
+  failed: 0,
+  failures: [],
+  ownMs: 5,
+  slowest: { ownMs: 1, connectedMs: 7, afterMs: 620 },
 };
 const good: Evidence = {
-  ...{ name: "answers", tls: true, workers: 1, bit: true, fills: false, ended: undefined },
+  name: "answers",
+  tls: true,
+  workers: 1,
+  bit: true,
+  fills: false,
+  ended: undefined,
   memory: { first: 100 * MIB, peak: 256 * MIB, last: 120 * MIB, peakAfterMs: 900 },
   testimony: { kept: seen, fresh: seen, livez: seen, calm: seen },
   counts: { opened: 1, refused: 0, open: 1, finished: 1, sent: 1, received: 0 },
