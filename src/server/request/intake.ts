@@ -264,9 +264,12 @@ function readConnection(
   return connection;
 }
 
-/** TRACE echoes headers that others added to the request. Node's parser also accepts methods of RTSP and ICE. */
+/**
+ * TRACE echoes headers that others added to the request. CONNECT opens a tunnel: of what follows, nothing would be decided.
+ * Another proxy may ask about both. Node's parser also accepts methods of RTSP and ICE.
+ */
 const SERVED: ReadonlySet<string> = new Set(
-  METHODS.filter((method) => method !== "TRACE" && method !== "SOURCE"),
+  METHODS.filter((method) => method !== "TRACE" && method !== "CONNECT" && method !== "SOURCE"),
 );
 
 /** The `Allow` field of a 405 for a method that no route can allow. */
