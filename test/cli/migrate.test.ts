@@ -134,6 +134,20 @@ describe("oauth2-proxy", () => {
     expect(settings(result, "changed")).toContain("skip_auth_routes POST=^/hook");
   });
 
+  it("says that tokens of programs are not kept to the domains of people", async () => {
+    const flags =
+      "--oidc-issuer-url=https://id.example --client-id=app --email-domain=example.com --upstream=http://127.0.0.1:1";
+    const from = ["--from", "oauth2-proxy", "--flags"];
+    const words = async (more: string) =>
+      (await migrated([...from, flags + more])).report
+        .filter(({ setting, result }) => setting === "email_domains" && result === "changed")
+        .map((line) => line.words)
+        .join();
+    expect(await words("")).not.toContain("tokens.trusted");
+    expect(await words(" --skip-jwt-bearer-tokens")).toContain("tokens.trusted");
+    expect(await words(" --extra-jwt-issuers=https://b.example=app")).toContain("tokens.trusted");
+  });
+
   it("names an unknown setting", async () => {
     const result = await migrated([
       "--from",
