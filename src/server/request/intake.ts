@@ -264,10 +264,7 @@ function readConnection(
   return connection;
 }
 
-/**
- * TRACE echoes headers that others added to the request. CONNECT opens a tunnel: of what follows, nothing would be decided.
- * Another proxy may ask about both. Node's parser also accepts methods of RTSP and ICE.
- */
+/** TRACE echoes headers that others added; CONNECT opens a tunnel. Node's parser also accepts methods of RTSP and ICE. */
 const SERVED: ReadonlySet<string> = new Set(
   METHODS.filter((method) => method !== "TRACE" && method !== "CONNECT" && method !== "SOURCE"),
 );
