@@ -1,6 +1,6 @@
 /** `sallyport init`: the deployment it creates runs, and the commands it prints work unchanged. */
 import { execFile, execFileSync, spawnSync } from "node:child_process";
-import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -76,6 +76,27 @@ it("overwrites nothing", async () => {
   expect(code).toBe(1);
   expect(err).toContain(`${join(directory, "config.yaml")} already exists`);
   expect(await readFile(join(directory, "users.yaml"), "utf8")).toBe(before);
+});
+
+it.each([
+  [".gitignore", "shell"],
+  ["sallyport.service", "systemd"],
+  ["kustomization.yaml", "kubernetes"],
+])("writes no private key where there is a %s already", async (name, runner) => {
+  const directory = await emptyDirectory();
+  await mkdir(directory);
+  await writeFile(join(directory, name), "");
+  const { code, err } = await command(["init", "-d", directory, "--for", runner]);
+  expect({ code, files: await readdir(directory) }).toEqual({ code: 1, files: [name] });
+  expect(err).toContain(`${join(directory, name)} already exists`);
+});
+
+it("writes nothing where a link leads nowhere", async () => {
+  const directory = await emptyDirectory();
+  await mkdir(directory);
+  await symlink("nowhere", join(directory, "tls.key"));
+  expect((await command(["init", "-d", directory])).code).toBe(1);
+  expect(await readdir(directory)).toEqual(["tls.key"]);
 });
 
 it("takes a password from a file, and does not print it", async () => {

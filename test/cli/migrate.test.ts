@@ -136,6 +136,20 @@ describe("oauth2-proxy", () => {
     expect(settings(result, "changed")).toContain("skip_auth_routes POST=^/hook");
   });
 
+  it("says that tokens of programs are not kept to the domains of people", async () => {
+    const flags =
+      "--oidc-issuer-url=https://id.example --client-id=app --email-domain=example.com --upstream=http://127.0.0.1:1";
+    const from = ["--from", "oauth2-proxy", "--flags"];
+    const words = async (more: string) =>
+      (await migrated([...from, flags + more])).report
+        .filter(({ setting, result }) => setting === "email_domains" && result === "changed")
+        .map((line) => line.words)
+        .join();
+    expect(await words("")).not.toContain("tokens.trusted");
+    expect(await words(" --skip-jwt-bearer-tokens")).toContain("tokens.trusted");
+    expect(await words(" --extra-jwt-issuers=https://b.example=app")).toContain("tokens.trusted");
+  });
+
   it("names an unknown setting", async () => {
     const result = await migrated([
       "--from",
@@ -203,6 +217,83 @@ describe("nginx", () => {
         "root",
       ]),
     );
+  });
+
+  describe("what nginx does not let everybody do", () => {
+    const migratedServer = (text: string, around = "") =>
+      migrated(
+        ["--from", "nginx", "--file", "-"],
+        {},
+        `http { ${around}
+          server {
+            listen 80;
+            location = /auth { internal; proxy_pass http://127.0.0.1:9000; }
+            location /x/ { auth_request /auth; proxy_pass http://127.0.0.1:8080; }
+            ${text}
+          }
+        }`,
+      );
+
+    it.each<[string, string, string?]>([
+      ["auth_basic", "location /a/ { auth_basic x; proxy_pass http://127.0.0.1:8080; }"],
+      ["deny", "location /a/ { deny all; proxy_pass http://127.0.0.1:8080; }"],
+      [
+        "auth_basic of the server",
+        "auth_basic x; location /a/ { proxy_pass http://127.0.0.1:8080; }",
+      ],
+      [
+        "the question of all servers",
+        "location /a/ { proxy_pass http://127.0.0.1:8080; }",
+        "auth_request /auth;",
+      ],
+      [
+        "a location in a public one",
+        `location / {
+          proxy_pass http://127.0.0.1:8080;
+          location /a/ { auth_request /auth; proxy_pass http://127.0.0.1:8080; }
+        }`,
+      ],
+      [
+        "the location around it",
+        `location /b/ {
+          auth_request /auth;
+          location /a/ { proxy_pass http://127.0.0.1:8080; }
+        }`,
+      ],
+    ])("needs a token: %s", async (_what, text, around) => {
+      const { configuration, report } = await migratedServer(text, around);
+      const routes = configuration["routes"] as { path?: string; auth?: string }[];
+      expect(routes.filter(({ path }) => path === "/a/")).toEqual([
+        expect.not.objectContaining({ auth: "none" }),
+      ]);
+      const lines = report.filter(({ setting }) => setting === "location /a/");
+      expect(lines.map(({ words }) => words).join()).not.toContain("public");
+    });
+
+    it("gets no route if it is internal", async () => {
+      const text = "location /a/ { internal; proxy_pass http://127.0.0.1:8080; }";
+      const result = await migratedServer(text);
+      expect(JSON.stringify(result.configuration)).not.toContain("/a/");
+      expect(settings(result, "lost")).toContain("location /a/");
+    });
+
+    it("is to be reviewed if a path of nginx covers more", async () => {
+      const text = "location /a { auth_request /auth; proxy_pass http://127.0.0.1:8080; }";
+      const { report } = await migratedServer(text);
+      expect(report).toContainEqual({
+        ...{ setting: "location /a", result: "changed" },
+        words: "routes: a: /a and all paths below it, but not /ax",
+      });
+    });
+
+    it("is open if nginx says so", async () => {
+      const text = `auth_basic x;
+        location /a/ { auth_basic off; proxy_pass http://127.0.0.1:8080; }`;
+      const { configuration } = await migratedServer(text);
+      expect(configuration["routes"]).toContainEqual(
+        expect.objectContaining({ path: "/a/", auth: "none" }),
+      );
+    });
   });
 
   it("says what check refuses: a public location that reaches the whole backend", async () => {

@@ -205,6 +205,10 @@ describe("a check", () => {
     expect(await check({ path: "/public/x", headers })).toMatchObject({ code: 13, denied: 400 });
   });
 
+  it.each(["CONNECT", "TRACE"])("about %s, which we do not forward, is denied", async (method) => {
+    expect(await check({ path: "/public/x", method })).toMatchObject({ denied: 405 });
+  });
+
   it("with a name that objects have is about a header", async () => {
     const headers = JSON.parse('{ "constructor": "1", "__proto__": "1" }') as Record<
       string,

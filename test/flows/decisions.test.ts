@@ -429,6 +429,10 @@ describe("a hostile client of a proxy that asks", () => {
     expect((await about("/public/x", { [name]: "DELETE" })).status).toBe(400);
   });
 
+  it.each(["CONNECT", "TRACE"])("opens no tunnel, and asks for no echo, by %s", async (method) => {
+    expect((await about("/public/x", { "X-Original-Method": method })).status).toBe(405);
+  });
+
   it("gets no header through that we would drop", async () => {
     const config = {
       decisions: { from: ["127.0.0.0/8"] },

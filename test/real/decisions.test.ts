@@ -125,6 +125,23 @@ describe.each(NAMED)("%s %s", (name, reason) => {
     }
   });
 
+  test("opens no tunnel to the application but for WebSockets", async () => {
+    for (const upgrade of ["h2c", "H2C", "TLS/1.0", "websocket, h2c", ["h2c", "websocket"]]) {
+      const fields = [upgrade].flat().map((each) => `Upgrade: ${each}`);
+      const before = backend.requests.length;
+      await exchange(
+        proxy,
+        request(["GET /public/x HTTP/1.1", "Host: localhost", "Connection: Upgrade", ...fields]),
+      );
+      for (const { rawHeaders } of backend.requests.slice(before)) {
+        const passed = rawHeaders.filter(
+          (_text, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === "upgrade",
+        );
+        expect(["", "websocket"]).toContain(passed.join());
+      }
+    }
+  });
+
   test("lets nobody else pass", async () => {
     const foreign = { ...signingPair("x"), kid: OWN.kid };
     const urls = await reached(async () => {

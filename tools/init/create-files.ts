@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { hashPassword } from "../../src/credentials/hashing/new-hash.ts";
@@ -11,6 +11,11 @@ import { installedProgram } from "./own-command.ts";
 
 /** Validity of the certificate, in days. `check` warns during the last 30. */
 const DAYS = 90;
+
+/** The names of what is always created. */
+const NAMES = ["config.yaml", "users.yaml", "tls.crt", "tls.key", "keys", ".gitignore"];
+/** The name of what is created besides, for those that need it. */
+const OF_RUNNER = { shell: [], systemd: ["sallyport.service"], kubernetes: ["kustomization.yaml"] };
 
 /** One file of a new deployment. */
 export interface CreatedFile {
@@ -26,7 +31,7 @@ export interface CreatedFile {
 export async function createFiles(settings: InitSettings): Promise<readonly CreatedFile[]> {
   const { directory, host, runner } = settings;
   const within = (name: string): string => join(directory, name);
-  refuseToOverwrite(["config.yaml", "users.yaml", "tls.crt", "tls.key", "keys"].map(within));
+  refuseToOverwrite([...NAMES, ...OF_RUNNER[runner]].map(within));
   const hash = hashPassword(settings.password);
   const names = new Set([host, "localhost", "127.0.0.1", "::1"]);
   const { cert, key } = await createDevelopmentCertificate([...names], DAYS);
@@ -59,7 +64,8 @@ export async function createFiles(settings: InitSettings): Promise<readonly Crea
 
 function refuseToOverwrite(paths: readonly string[]): void {
   for (const path of paths) {
-    if (existsSync(path)) {
+    // Also a link that leads nowhere.
+    if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
       throw new Error(`${path} already exists; choose another directory with --directory`);
     }
   }

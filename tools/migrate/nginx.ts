@@ -141,7 +141,8 @@ export function fromNginx({ file }: Sources): Migration {
   to.configuration.tokens.keys = "keys";
   listener(first.block, to);
   const shared = { to, pools: poolsIn(all), rates: ratesIn(all) };
-  for (const { block } of servers) addRoutes(block, servers.length > 1, shared);
+  const around = blocksNamed(all, "http").flatMap(({ block }) => block);
+  for (const { block } of servers) addRoutes(block, around, servers.length > 1, shared);
   to.configuration.users = [{ kind: "file", path: "users.yaml" }];
   to.changed(
     "auth_request",
@@ -153,9 +154,14 @@ export function fromNginx({ file }: Sources): Migration {
   return to;
 }
 
-/** Adds a route for each location of a server, except those of the `auth_request` services. */
+/**
+ * Adds a route for each location of a server, except those of the `auth_request` services.
+ *
+ * @param around the directives of all servers.
+ */
 function addRoutes(
   server: readonly Directive[],
+  around: readonly Directive[],
   isOneOfSeveral: boolean,
   shared: Omit<NginxContext, "hosts">,
 ): void {
@@ -163,11 +169,16 @@ function addRoutes(
     (name) => name !== "_" && !name.startsWith("~"),
   );
   const context = { ...shared, hosts: isOneOfSeveral ? hosts : undefined };
-  const services = new Set(authServices(server));
-  for (const location of server) {
-    const isService = services.has(location.args.at(-1) ?? "");
-    if (location.name === "location" && !isService) addRoute(location, server, context);
-  }
+  const services = new Set(authServices([...around, ...server]));
+  const add = (locations: readonly Directive[], outer: readonly Directive[]): void => {
+    for (const location of locations) {
+      const isService = services.has(location.args.at(-1) ?? "");
+      if (location.name !== "location" || isService) continue;
+      addRoute(location, outer, context);
+      add(location.block, [...outer, ...location.block]);
+    }
+  };
+  add(server, [...around, ...server]);
   if (!isOneOfSeveral && hosts !== undefined)
     shared.to.carried("server_name", "any host; see hosts of a route");
 }
@@ -279,8 +290,15 @@ interface NginxContext {
   readonly hosts: readonly string[] | undefined;
 }
 
-/** Adds a route for a location that is forwarded. */
-function addRoute(location: Directive, server: readonly Directive[], context: NginxContext): void {
+/** Directives by which nginx itself refuses some or all callers. */
+const REFUSING = ["auth_basic", "auth_jwt", "deny"];
+
+/**
+ * Adds a route for a location that is forwarded.
+ *
+ * @param outer the directives around it, the nearest last: it has those of them that it does not set itself.
+ */
+function addRoute(location: Directive, outer: readonly Directive[], context: NginxContext): void {
   const { to, hosts } = context;
   const { block, args } = location;
   const [modifier, path = modifier ?? "/"] = args;
@@ -290,12 +308,18 @@ function addRoute(location: Directive, server: readonly Directive[], context: Ng
   }
   const passed = argsOf(block, "proxy_pass")?.[0];
   if (passed === undefined) return to.lost(setting, "it forwards nothing");
+  if (argsOf(block, "internal") !== undefined) {
+    return to.lost(setting, "it is internal: no client may ask for it");
+  }
   const upstream = upstreamFor(passed, path, block, context);
   if (upstream === undefined) {
     return to.lost(`${setting}: proxy_pass`, "its address has variables, or is not an http URL");
   }
-  const service = argsOf(block, "auth_request")?.[0] ?? argsOf(server, "auth_request")?.[0];
-  const isPublic = service === undefined || service === "off";
+  const wordOf = (directive: string): string =>
+    (argsOf(block, directive) ?? argsOf(outer, directive))?.[0] ?? "off";
+  const service = wordOf("auth_request");
+  const refusing = REFUSING.filter((directive) => wordOf(directive) !== "off");
+  const isPublic = service === "off" && refusing.length === 0;
   const isExact = modifier === "=";
   const size = argsOf(block, "client_max_body_size")?.[0] ?? "0";
   const name = to.routeName(path === "/" ? "everything" : path);
@@ -304,13 +328,18 @@ function addRoute(location: Directive, server: readonly Directive[], context: Ng
     hosts,
     ...(isExact ? { exact: path } : path === "/" ? {} : { path }),
     auth: isPublic ? "none" : undefined,
-    require: isPublic ? undefined : requirement(service, server, to),
+    require: service === "off" ? undefined : requirement(service, outer, to),
     rateLimit: rateLimit(block, context),
     limits: size === "0" ? undefined : { bodyBytes: sizeOf(size) },
     rewrite: rewriteOf(path, passed, isExact),
     upstream,
   });
-  to.carried(setting, `routes: ${name}${isPublic ? ", public as before" : ""}`);
+  const made = `routes: ${name}`;
+  if (service === "off" && !isPublic) {
+    to.changed(setting, `${made}, which needs a token, instead of ${refusing.join(", ")}`);
+  } else if (!isExact && !path.endsWith("/")) {
+    to.changed(setting, `${made}: ${path} and all paths below it, but not ${path}x`);
+  } else to.carried(setting, `${made}${isPublic ? ", public as before" : ""}`);
 }
 
 /** Returns the name of an upstream with the targets and time-outs of a location. */
@@ -337,8 +366,8 @@ function upstreamFor(
 }
 
 /** With an address such as `/verify?group=reports`, the service decided whether the caller is in the group. */
-function requirement(service: string, server: readonly Directive[], to: Migration) {
-  const location = server.find(({ name, args }) => name === "location" && args.at(-1) === service);
+function requirement(service: string, outer: readonly Directive[], to: Migration) {
+  const location = outer.find(({ name, args }) => name === "location" && args.at(-1) === service);
   const address = argsOf(location?.block ?? [], "proxy_pass")?.[0] ?? "";
   const query = URL.parse(address)?.searchParams;
   const groups = ["group", "groups"]

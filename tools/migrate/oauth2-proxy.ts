@@ -265,8 +265,10 @@ function issuers(settings: Settings, to: Migration): void {
   });
   settings.takeAll("provider", "skip_oidc_discovery", "oidc_email_claim", "oidc_audience_claims");
   const trusted: object[] = [];
+  let domains: readonly string[] = [];
   if (issuer !== undefined && clientId !== undefined) {
-    provider({ issuer, clientId, claims }, settings, to);
+    domains = settings.takeAll("email_domains").filter((domain) => domain !== "*");
+    provider({ issuer, clientId, claims, domains }, settings, to);
     if (settings.takeFlag("skip_jwt_bearer_tokens")) {
       trusted.push({
         issuer,
@@ -286,24 +288,36 @@ function issuers(settings: Settings, to: Migration): void {
     trusted.push({ issuer: other, audience: ofOther, discovery: true, algorithms });
     to.carried(`extra_jwt_issuers ${other}`, `tokens.trusted[${trusted.length - 1}]`);
   }
-  if (trusted.length > 0) tokens.trusted = trusted;
+  if (trusted.length === 0) return;
+  tokens.trusted = trusted;
+  if (domains.length > 0) {
+    to.changed(
+      "email_domains",
+      "not for tokens that programs bring (tokens.trusted): set require of the routes",
+    );
+  }
 }
 
 interface Client {
   readonly issuer: string;
   readonly clientId: string;
   readonly claims: object | undefined;
+  /** The domains of the addresses that people may have; empty for all. */
+  readonly domains: readonly string[];
 }
 
 /** People sign in at the provider, and get a session of Sallyport's own. */
-function provider({ issuer, clientId, claims }: Client, settings: Settings, to: Migration): void {
+function provider(
+  { issuer, clientId, claims, domains }: Client,
+  settings: Settings,
+  to: Migration,
+): void {
   const secretFile = settings.take("client_secret_file");
   settings.take("client_secret");
   const scopes = settings.take("scope")?.split(" ");
   const label = settings.take("provider_display_name");
   const alone = !settings.names().includes("htpasswd_file");
   const logo = settings.take("custom_sign_in_logo");
-  const domains = settings.takeAll("email_domains").filter((domain) => domain !== "*");
   const require = domains.length === 0 ? undefined : { claims: [{ claim: "hd", any: domains }] };
   to.useOwnKeys();
   to.configuration.browser = {

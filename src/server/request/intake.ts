@@ -264,9 +264,9 @@ function readConnection(
   return connection;
 }
 
-/** TRACE echoes headers that others added to the request. Node's parser also accepts methods of RTSP and ICE. */
+/** TRACE echoes headers that others added; CONNECT opens a tunnel. Node's parser also accepts methods of RTSP and ICE. */
 const SERVED: ReadonlySet<string> = new Set(
-  METHODS.filter((method) => method !== "TRACE" && method !== "SOURCE"),
+  METHODS.filter((method) => method !== "TRACE" && method !== "CONNECT" && method !== "SOURCE"),
 );
 
 /** The `Allow` field of a 405 for a method that no route can allow. */
