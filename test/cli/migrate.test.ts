@@ -281,7 +281,8 @@ describe("nginx", () => {
       const text = "location /a { auth_request /auth; proxy_pass http://127.0.0.1:8080; }";
       const { report } = await migratedServer(text);
       expect(report).toContainEqual({
-        ...{ setting: "location /a", result: "changed" },
+        setting: "location /a",
+        result: "changed",
         words: "routes: a: /a and all paths below it, but not /ax",
       });
     });
