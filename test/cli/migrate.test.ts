@@ -277,6 +277,19 @@ describe("nginx", () => {
       expect(settings(result, "lost")).toContain("location /a/");
     });
 
+    it.each([
+      ["by a pattern", "location ~ /a/ { proxy_pass http://127.0.0.1:8080; }"],
+      ["that nginx answers", "location /a/ { return 403; }"],
+      ["that is internal", "location /a/ { internal; proxy_pass http://127.0.0.1:8080; }"],
+      ["to a variable address", "location /a/ { proxy_pass http://$backend; }"],
+    ])("without a route is said to take the one around it: %s", async (_what, text) => {
+      const { report } = await migratedServer(text);
+      const lost = report.filter(({ setting }) => setting.startsWith("location"));
+      expect(lost.map(({ words }) => words).join()).toContain(
+        "take the route around it, public or not",
+      );
+    });
+
     it("is to be reviewed if a path of nginx covers more", async () => {
       const text = "location /a { auth_request /auth; proxy_pass http://127.0.0.1:8080; }";
       const { report } = await migratedServer(text);

@@ -303,17 +303,22 @@ function addRoute(location: Directive, outer: readonly Directive[], context: Ngi
   const { block, args } = location;
   const [modifier, path = modifier ?? "/"] = args;
   const setting = `location ${args.join(" ")}`;
-  if (modifier === "~" || modifier === "~*" || path.startsWith("@")) {
-    return to.lost(setting, "it is not a plain path: write routes with exact or path");
+  if (path.startsWith("@")) return to.lost(setting, "routes have no names for redirects");
+  /** What nginx answers by itself, or by another location, reaches the backend of the route around it. */
+  const makesNoRoute = (what: string, why: string): void =>
+    to.lost(what, `${why}. Its requests take the route around it, public or not`);
+  if (modifier === "~" || modifier === "~*") {
+    return makesNoRoute(setting, "it is not a plain path: write routes with exact or path");
   }
   const passed = argsOf(block, "proxy_pass")?.[0];
-  if (passed === undefined) return to.lost(setting, "it forwards nothing");
+  if (passed === undefined) return makesNoRoute(setting, "it forwards nothing");
   if (argsOf(block, "internal") !== undefined) {
-    return to.lost(setting, "it is internal: no client may ask for it");
+    return makesNoRoute(setting, "it is internal: no client may ask for it");
   }
   const upstream = upstreamFor(passed, path, block, context);
   if (upstream === undefined) {
-    return to.lost(`${setting}: proxy_pass`, "its address has variables, or is not an http URL");
+    const why = "its address has variables, or is not an http URL";
+    return makesNoRoute(`${setting}: proxy_pass`, why);
   }
   const wordOf = (directive: string): string =>
     (argsOf(block, directive) ?? argsOf(outer, directive))?.[0] ?? "off";
